@@ -116,7 +116,7 @@ export interface HttpAnswer {
   ignored?: readonly string[]
   /** The response cache may send this answer again for the same request (response-cache.ts). */
   reusable?: true
-  /** For a reusable answer, asked after a write to its path: whether it would still be the same. Unset: it would not. */
+  /** For a reusable answer, asked after a write to its path (`Route.changes`): whether it would still be the same. Unset: it would not. */
   isUnchanged?: () => boolean
   /** Whether it is what would be answered now, whatever its age. */
   isNewest?: () => boolean

@@ -28,8 +28,8 @@ interface RouteFor<Access extends string, Told extends Context> {
    */
   changes?: readonly string[]
   /**
-   * For a route that may write often: paths whose cached answers become invalid too, but of a rapid sequence of writes only
-   * DEAR_INVALIDATIONS_PER_SECOND do so, since an answer costs as much as a write.
+   * For a route that may write often, any rows and their order: paths whose cached answers become invalid too, whatever they say of
+   * themselves, but of a rapid sequence of writes only DEAR_INVALIDATIONS_PER_SECOND do so, since an answer costs as much as a write.
    */
   changesDear?: readonly string[]
   /** Its answers are of the market: they say where that is approximate. */

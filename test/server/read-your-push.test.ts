@@ -58,6 +58,19 @@ describe('who was told that a push was taken reads it', () => {
     socket.close()
   })
 
+  it('in a list whose rows are as before, but for one that came or how many there are', async () => {
+    for (const query of ['limit=1', 'limit=1&order=asc', 'tab=live&limit=500']) {
+      const list = async () => (await server.client.get(`/api/v1/market?${query}`)).body
+      const mint = newMint()
+      const before = await list()
+      await server.client.push(token(mint), { type: 'live', mint, ts: Date.now(), isLive: true })
+      const { data, meta } = await list()
+      expect(meta.total, query).toBe(before.meta.total + 1)
+      expect(meta.version).toBeGreaterThan(before.meta.version)
+      if (meta.tab === 'live') expect(data.map((row: { mint: string }) => row.mint)).toContain(mint)
+    }
+  })
+
   it('DataPoint and bars also among many pushes', async () => {
     const mint = newMint()
     await server.client.push(token(mint), trade(mint, 1))

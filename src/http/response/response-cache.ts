@@ -21,7 +21,7 @@ export interface CachedResponse {
   body: Buffer
   /** Rows that count against the limit of each reader. */
   rows: number
-  /** Whether it is still what would be answered, after a write to its path. */
+  /** Whether it is still what would be answered, after writes to its path that changed a row each. */
   isUnchanged: (() => boolean) | undefined
   /** Whether it is what would be answered now; undefined: it cannot tell. */
   isNewest: (() => boolean) | undefined
@@ -79,6 +79,8 @@ export class ResponseCache {
   /** Number of the last write that changed every path, and of the last one that changed a given path. */
   #lastWrite = 0
   readonly #lastWriteByPath = new Map<string, number>()
+  /** Of those, the last one of a route whose writes change any number of rows, their order, and which there are. */
+  readonly #lastDearByPath = new Map<string, number>()
   /** Writes that may still make dear answers invalid, and since when there have been so many, on the monotonic clock. */
   #dearCredit = DEAR_INVALIDATIONS_AT_ONCE
   #dearCreditAtMs = 0
@@ -95,13 +97,14 @@ export class ResponseCache {
 
   /**
    * A response is fresh while it may be reused: at its age anything but a write to its path may have changed it, and after such a
-   * write it says itself whether it is still what would be answered. Whatever its age, it is fresh while it is the newest.
+   * write it says itself whether it is still what would be answered: not after a dear one, since it knows of its rows alone. Whatever its
+   * age, it is fresh while it is the newest.
    */
   #isFresh(path: string, entry: CacheEntry, nowMs: number): boolean {
     const { isUnchanged, isNewest } = entry.response
     if (nowMs >= entry.untilMs) return nowMs < entry.keptUntilMs && isNewest?.() === true
     if (!this.#isStale(path, entry)) return true
-    if (isUnchanged?.() !== true) return false
+    if (entry.writes < (this.#lastDearByPath.get(path) ?? 0) || isUnchanged?.() !== true) return false
     entry.writes = this.#writes
     return true
   }
@@ -135,7 +138,10 @@ export class ResponseCache {
     if (changes === undefined) this.#lastWrite = this.#writes
     for (const path of changes ?? []) this.#lastWriteByPath.set(path, this.#writes)
     if (changesDear === undefined || !this.#takeDearCredit(nowMs)) return
-    for (const path of changesDear) this.#lastWriteByPath.set(path, this.#writes)
+    for (const path of changesDear) {
+      this.#lastWriteByPath.set(path, this.#writes)
+      this.#lastDearByPath.set(path, this.#writes)
+    }
   }
 
   #takeDearCredit(nowMs: number): boolean {
