@@ -2,14 +2,13 @@
 
 import type { Section } from '../lib/sections/sections.ts'
 import { intervalStart } from '../lib/time.ts'
-import { TIMEFRAME_MS, type Timeframe } from '../schema/bar.ts'
+import { TIMEFRAME_MS, TIMEFRAMES, type Timeframe } from '../schema/bar.ts'
 import type { DataPoint, SnapshotValues, SourcedEnriched } from '../schema/datapoint.ts'
 import type { DisconnectEvent, EngineSettings, EventRejection, Gap, MarketEvent } from '../schema/event.ts'
 import type { MarketItem } from '../schema/market-item.ts'
 import type { Sort, Tab } from '../schema/vocabulary.ts'
 import { answeredInterval } from './bars/answered-interval.ts'
 import { ColumnBuffer, readBars, readColumns } from './bars/bar-query.ts'
-import { T } from './bars/bar-ring.ts'
 import { BAR_COLUMNS_KEPT } from './bars/limits.ts'
 import { watermarkMs } from './bars/watermark.ts'
 import { restoreParts, saveMarket } from './checkpoint/checkpoint.ts'
@@ -374,12 +373,12 @@ export class Market {
     return slot === -1 ? 0 : this.#parts.tokens.barsWholeFromMs(slot)
   }
 
-  /** When the oldest closed bar begins that is held: older ones were dropped, or had no trades. 0: none is held. */
-  barsHeldFromMs(mint: string, timeframe: number): number {
+  /** From when on bars are held, where an answer of so many would have others from before that were dropped. 0: it lacks none. */
+  barsHeldFromMs({ mint, tf, limit, fromMs }: BarsQuery, rowCount: number): number {
     const slot = this.#parts.tokens.slotOf(mint)
-    const ring = this.#parts.bars.ring(timeframe)
-    const oldest = slot === -1 ? -1 : ring.oldest(slot)
-    return oldest === -1 ? 0 : ring.values[oldest + T]
+    const lostMs = slot === -1 ? 0 : this.#parts.bars.ring(TIMEFRAMES.indexOf(tf)).lostMs(slot)
+    const isLacking = fromMs === null ? rowCount < limit : fromMs <= lostMs
+    return lostMs > 0 && isLacking ? lostMs + TIMEFRAME_MS[tf] : 0
   }
 
   /** The start of the first interval of which a bar may still change or come to be: those before it are closed. 0: the mint is not held,

@@ -5,7 +5,7 @@ import type { Market } from '../../market/market.ts'
 import type { BarColumns, BarsQuery, BarsText, TextForm, WithGaps } from '../../market/types.ts'
 import { BARS_LIMIT_DEFAULT, BARS_LIMIT_MAX, barsQuery, barsSchema } from '../../schema/api/bars.ts'
 import { FORMATS } from '../../schema/api/parts.ts'
-import { BAR_FILLS, BAR_SHAPES, type BarShape, TIMEFRAMES } from '../../schema/bar.ts'
+import { BAR_FILLS, BAR_SHAPES, type BarShape } from '../../schema/bar.ts'
 import { type Gap, tellGap } from '../../schema/event.ts'
 import type { Context, HttpAnswer } from '../context.ts'
 import { linesOf } from '../docs/components.ts'
@@ -36,7 +36,7 @@ export const OHLC_PATH = '/api/v1/ohlc'
 const BARS_HEADERS = z.object({
   'X-Result-Count': whole('Bars of this answer'),
   'X-Complete-From': maybeWhole('Bars that start earlier may lack trades').meta({ unit: 'Unix ms' }),
-  'X-Held-From': maybeWhole('Of a range that begins earlier: older bars are not held any more').meta({
+  'X-Held-From': maybeWhole('Where older bars were asked for: from then on they are held').meta({
     unit: 'Unix ms',
   }),
   'X-Clamped': CLAMPED_HEADER,
@@ -109,7 +109,7 @@ function bars({ market, node }: Pick<RouteParts, 'market' | 'node'>, context: Co
   const form: TextForm = { shape, separator: format === 'json' ? ',' : '\n' }
   const found = isText ? market.barsText(query, form) : market.barColumns(query)
   if (found === null) throw unknownToken(query.mint)
-  const from = beginningOf(market, query)
+  const from = beginningOf(market, query, found.rowCount)
   const headers = createHeaders(found, request, from)
   if (hasCurrent(context, headers.ETag)) return notModified(headers)
   const meta = () => createMeta(request, found, from)
@@ -127,16 +127,12 @@ const columnsBody = (columns: BarColumns, format: Format, shape: BarShape, meta:
   format === 'arrow' ? barsToArrow(columns, shape) : barsToMsgpack(columns, shape, meta())
 
 /** Where the bars of a token begin. */
-function beginningOf(market: Market, { mint, tf, fromMs }: BarsQuery) {
-  const heldFromMs = market.barsHeldFromMs(mint, TIMEFRAMES.indexOf(tf))
-  const isCut = fromMs !== null && fromMs < heldFromMs
-  return {
-    /** Bars that start before it may lack trades, as the token had been evicted; 0: all are whole. */
-    wholeFromMs: market.barsWholeFromMs(mint),
-    /** Bars that start before it are not held, though they were asked for; 0: there are none. */
-    heldFromMs: isCut ? heldFromMs : 0,
-  }
-}
+const beginningOf = (market: Market, query: BarsQuery, rowCount: number) => ({
+  /** Bars that start before it may lack trades, as the token had been evicted; 0: all are whole. */
+  wholeFromMs: market.barsWholeFromMs(query.mint),
+  /** Bars that start before it are not held, though they were asked for; 0: there are none. */
+  heldFromMs: market.barsHeldFromMs(query, rowCount),
+})
 type Beginning = ReturnType<typeof beginningOf>
 
 function createHeaders(

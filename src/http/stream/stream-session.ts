@@ -2,7 +2,6 @@
 import type { WebSocket } from 'uWebSockets.js'
 import type { Market } from '../../market/market.ts'
 import { STREAM_OPERATIONS } from '../../schema/api/stream.ts'
-import { TIMEFRAMES } from '../../schema/bar.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import { COMPRESSED_MESSAGE_BYTES_MIN, SUBSCRIPTIONS_MAX } from '../limits.ts'
 import { type HttpNode, whenReached } from '../node.ts'
@@ -222,13 +221,14 @@ export class StreamSession implements StreamWriter {
  * before `heldFrom` in the lake.
  */
 function leftOut(topic: Topic, market: Market): { clamped?: { limit: number }; heldFrom?: number } {
-  if (topic.topic !== 'ohlc' || topic.fromMs === null) return {}
+  if (topic.topic !== 'ohlc') return {}
   const { mint, tf, fromMs, limit } = topic
-  const found = market.bars({ mint, tf, limit: limit + 1, fromMs, toMs: null, fill: 'none' })
-  const heldFrom = market.barsHeldFromMs(mint, TIMEFRAMES.indexOf(tf))
+  const query = { mint, tf, limit, fromMs, toMs: null, fill: 'none' } as const
+  const count = market.bars({ ...query, limit: limit + 1 })?.bars.length ?? 0
+  const heldFrom = market.barsHeldFromMs(query, count)
   return {
-    ...(found !== null && found.bars.length > limit && { clamped: { limit } }),
-    ...(fromMs < heldFrom && { heldFrom }),
+    ...(fromMs !== null && count > limit && { clamped: { limit } }),
+    ...(heldFrom > 0 && { heldFrom }),
   }
 }
 

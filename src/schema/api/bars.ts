@@ -38,9 +38,9 @@ export const longBarSchema = z.object({
 /** A line of bars as NDJSON: `shape` chooses. */
 export const barLineSchema = z.union([barSchema, longBarSchema])
 
-/** Told where a range begins before the oldest bar that is held. */
+/** Told where bars were asked for that are not held any more. */
 export const heldFromSchema = unixMs(
-  'Of a range that begins earlier: older bars are not held any more, or had no trades. The lake has those of 1m and longer, as long as --retain says',
+  'Where older bars were asked for (`from` is earlier, or without it there are fewer than `limit`): they are not held any more. The lake has those of 1m and longer, as long as --retain says',
 ).optional()
 
 export const barsMetaSchema = metaWith({

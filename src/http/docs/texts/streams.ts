@@ -195,8 +195,8 @@ ${example(
 most), or of those that start at \`from\` or later (${BARS_LIMIT_MAX} unless told); then each bar that has changed, is closed or is new,
 also one between others: a trade may come late, or a feed bring it as it heals; then of the newest ${BARS_LIMIT_MAX}. To resume, subscribe with \`from\` set to
 that of the last message: bars that start there or later may have changed since. Where \`limit\` leaves out bars since \`from\`, \`subscribed\` has
-\`clamped\` with it: read those from \`/api/v1/ohlc\`. Where \`from\` is before the oldest bar that is held, it has \`heldFrom\`, the start of
-that one: older bars of 1m and longer are in the lake, for as long as its operator keeps them.
+\`clamped\` with it: read those from \`/api/v1/ohlc\`. Where bars since \`from\` are not held any more, or without it fewer than
+\`limit\` are, it has \`heldFrom\`: from then on they are held, and those of 1m and longer before it are in the lake, for as long as its operator keeps them.
 
 ${example(
   '> {"op":"subscribe","topic":"ohlc","mint":"MINT","tf":"1h","limit":1}',
