@@ -15,7 +15,7 @@ import { restoreParts, saveMarket } from './checkpoint/checkpoint.ts'
 import type { EventWriter } from './events/event-writer.ts'
 import { createParts, type MarketOptions, type MarketParts } from './market-parts.ts'
 import { FrozenRanking } from './output/frozen-ranking.ts'
-import { filterRanking } from './output/list-filter.ts'
+import { filterRanking, timeStateOf } from './output/list-filter.ts'
 import { toSnapshot } from './output/projections.ts'
 import type {
   BarColumns,
@@ -224,17 +224,21 @@ export class Market {
   /** Freezes the present order of a list. This copies no rows. With a filter it looks at every token of the tab once, and only
    *  those that pass now are on the list. */
   freeze(tab: Tab, sort: Sort, filter: ListFilter | null = null): FrozenList {
+    const parts = this.#parts
+    const { rankings, changes } = parts
+    const { seq } = changes
+    // Before the order is taken, which may bring more of what time has moved into it.
+    const timeState = timeStateOf(sort, filter, parts)
     return new FrozenRanking({
       tab,
       sort,
       filter,
       ranking:
-        filter === null
-          ? this.#parts.rankings.of(tab, sort).snapshot()
-          : filterRanking({ tab, sort }, filter, this.#parts),
-      tokens: this.#parts.tokens,
-      pages: this.#parts.pages,
-      changes: this.#parts.changes,
+        filter === null ? rankings.of(tab, sort).snapshot() : filterRanking({ tab, sort }, filter, parts),
+      tokens: parts.tokens,
+      pages: parts.pages,
+      version: seq,
+      isNewest: () => changes.seq === seq && timeStateOf(sort, filter, parts) === timeState,
     })
   }
 

@@ -211,6 +211,8 @@ export interface FrozenList {
   /** Position at which it was frozen. */
   version: number
   size: number
+  /** Whether it is what would be frozen now. */
+  isNewest(): boolean
   /** @param fields see `PageQuery.fields` */
   page(order: Order, offset: number, limit: number, fields?: RowFields | null): Page
   /** As the market's `preparePage`. */

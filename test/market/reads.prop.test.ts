@@ -134,7 +134,7 @@ it('a page that says that its rows are current shows what a new page shows of ea
   )
 })
 
-it('a page that says that it is the newest is what would be read now, after events and as time passes', () => {
+it('a page or a list that says that it is the newest is what would be read now, after events and as time passes', () => {
   const done = fc.oneof(payload, step)
   fc.assert(
     fc.property(fc.array(done, { minLength: 1, maxLength: 40, size: 'max' }), (steps) => {
@@ -144,10 +144,17 @@ it('a page that says that it is the newest is what would be read now, after even
           ...{ tab, sort, order: 'desc', offset: 0, limit: 2 },
         })),
       ) as PageQuery[]
+      const ranges = (['change_5m', 'volume_1h', 'age_ms'] as const).map((figure) => [
+        { figure, min: 1, max: 400_000 },
+      ])
+      const filters = [null, ...ranges.map((each) => ({ search: null, analysesMax: null, ranges: each }))]
+      const lists = queries.flatMap(({ tab, sort }) => filters.map((filter) => ({ tab, sort, filter })))
+      const freeze = ({ tab, sort, filter }: (typeof lists)[number]) => market.freeze(tab, sort, filter)
       const told = ({ ndjson, total, contentVersion }: Page) => [`${ndjson}`, total, contentVersion]
       let nowMs = START_MS
       for (const act of steps) {
         const before = queries.map((query) => ({ query, page: market.page(query) }))
+        const frozen = lists.map((asked) => ({ asked, list: freeze(asked) }))
         for (const { page } of before.filter(({ query }) => query.sort === 'hot'))
           expect(page.isNewest()).toBe(true)
         if (typeof act === 'number') {
@@ -156,6 +163,9 @@ it('a page that says that it is the newest is what would be read now, after even
         } else market.apply({ ...act, ts: nowMs } as MarketEvent, nowMs)
         for (const { query, page } of before)
           if (page.isNewest()) expect(told(page)).toEqual(told(market.page(query)))
+        for (const { asked, list } of frozen)
+          if (list.isNewest())
+            expect(told(list.page('desc', 0, 2))).toEqual(told(freeze(asked).page('desc', 0, 2)))
       }
     }),
     { numRuns: RUNS },

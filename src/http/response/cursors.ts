@@ -147,14 +147,12 @@ export class Cursors {
   }
 
   #isShared({ list, frozenAtMs }: KeptList): boolean {
-    const isYoung = this.#now() - frozenAtMs < FROZEN_LIST_SHARED_MS
     const [used, unsharedMax, max] =
       list.filter === null
         ? [this.size - this.#filteredLists, FROZEN_LISTS_UNSHARED_MAX, FROZEN_LISTS_MAX]
         : [this.#filteredRows, FILTERED_ROWS_UNSHARED_MAX, FILTERED_ROWS_MAX]
-    if (used >= max) return true
-    if (list.version !== this.#market.seq) return used >= unsharedMax && isYoung
-    return isYoung || !dependsOnTime(list.sort, list.filter)
+    if (used >= max || list.isNewest()) return true
+    return used >= unsharedMax && this.#now() - frozenAtMs < FROZEN_LIST_SHARED_MS
   }
 
   #pages(kept: KeptList): ListPages {

@@ -3,7 +3,6 @@ import type { RankingSnapshot } from '../rankings/ranking.ts'
 import type { TokenTable } from '../tokens/token-table.ts'
 import type { FrozenList, ListFilter, Page, RowFields } from '../types.ts'
 import type { Pages } from './pages.ts'
-import type { RowChanges } from './row-changes.ts'
 
 export interface FrozenRankingParts {
   tab: Tab
@@ -12,7 +11,8 @@ export interface FrozenRankingParts {
   ranking: RankingSnapshot
   tokens: TokenTable
   pages: Pages
-  changes: RowChanges
+  version: number
+  isNewest(): boolean
 }
 
 /** The order that a list has now; its pages show the rows as they are when they are read. */
@@ -27,12 +27,16 @@ export class FrozenRanking implements FrozenList {
     this.tab = parts.tab
     this.sort = parts.sort
     this.filter = parts.filter
-    this.version = parts.changes.seq
+    this.version = parts.version
     this.#parts = parts
   }
 
   get size(): number {
     return this.#parts.ranking.size
+  }
+
+  isNewest(): boolean {
+    return this.#parts.isNewest()
   }
 
   page(order: Order, offset: number, limit: number, fields: RowFields | null = null): Page {

@@ -36,6 +36,16 @@ export function filterRanking(
   return rankingOf(passing, countKnown(passing, keys))
 }
 
+/** Changes when the passing of time may have changed a list: its order, or which tokens pass. */
+export const timeStateOf = (
+  sort: Sort,
+  filter: ListFilter | null,
+  { rankings, time }: Pick<FilterParts, 'rankings' | 'time'>,
+): string =>
+  [sort, ...(filter?.ranges ?? []).map(({ figure }) => figure)]
+    .map((figure) => (figure === 'age_ms' ? time.nowMs : rankings.versionOf(figure)))
+    .join()
+
 /** Moves those that pass to the front, in their order. There is no branch that the processor would guess wrongly. @returns how many pass */
 function keep(slots: Uint32Array, test: Test): number {
   let count = 0

@@ -23,7 +23,9 @@ function setUp() {
     freeze(tab: Tab, sort: Sort, filter: ListFilter | null = null): FrozenList {
       state.freezes++
       const page = () => ({ ndjson: Buffer.alloc(0) }) as ReturnType<FrozenList['page']>
-      return { tab, sort, filter, version: state.seq, size: state.size, page, preparePage: () => true }
+      const { seq, size } = state
+      const isNewest = () => state.seq === seq
+      return { tab, sort, filter, version: seq, size, isNewest, page, preparePage: () => true }
     },
   } as Market
   /** Names of the lists that are kept, as whoever watches is told. */

@@ -3,6 +3,7 @@ import { tableFromIPC } from 'apache-arrow'
 import { unpack } from 'msgpackr'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { SORTS, TABS } from '../../../src/schema/vocabulary.ts'
+import { clockOf } from '../../support/clock.ts'
 import { expectProblem, newMint, seedToken, submission, submit } from '../../support/submission.ts'
 import { openTestServer, type TestServer } from '../../support/test-server.ts'
 
@@ -146,12 +147,12 @@ describe('the pages of a search', () => {
     }
   })
 
-  it.each(['sort=change_1h&limit=1', 'min_price=0&limit=1&format=ndjson&cursor='])(
+  it.each(['max_age_ms=86400000&limit=1', 'min_age_ms=0&limit=1&format=ndjson&cursor='])(
     'of a list that changes with time have an ETag of their cursor: %s',
     async (query) => {
       const first = await get(query)
       const cursor = first.headers.get('x-next-cursor')!
-      // The market stands still, and after a second a page is of another list, whose cursor is valid for longer.
+      // The market stands still, and once time has gone on a page is of another list, whose cursor is valid for longer.
       await expect
         .poll(async () => (await get(query)).headers.get('x-next-cursor'), { timeout: 10_000 })
         .not.toBe(cursor)
@@ -210,4 +211,46 @@ it('a search with more rows than are encoded in one turn has all of them', async
     ),
   ).toEqual(crowd.toSorted().toReversed())
   expect(headers.get('x-result-count')).toBe('600')
+})
+
+it('a first page is sorted and filtered by what its rows are, also right after time alone has changed that', async () => {
+  // The window of five minutes begins anew at each quarter of a minute.
+  const moveMs = 1_800_000_000_000
+  let nowMs = moveMs - 360_000
+  const timed = await openTestServer({}, { clock: clockOf(() => nowMs) })
+  try {
+    const [steady, ...fallen] = Array.from({ length: 3 }, newMint) as [string, string, string]
+    const push = (mints: readonly string[], fields: object) =>
+      timed.client.push(...mints.map((mint) => ({ mint, ts: nowMs, ...fields })))
+    const buy = (mints: readonly string[], priceUsd: number) =>
+      push(mints, { type: 'trade', side: 'buy', tokenAmount: 1, priceUsd })
+    const first = async (query: string) => {
+      const { data, meta } = (await timed.client.get(`/api/v1/market?limit=1&fields=change_5m&${query}`)).body
+      return [meta.total, data[0]?.change_5m]
+    }
+    const all = () => Promise.all(['sort=change_5m', 'min_change_5m=500', 'max_age_ms=360000'].map(first))
+    await push([steady, ...fallen], { type: 'token', name: 'N', symbol: 'S' })
+    await buy([steady, ...fallen], 1)
+    nowMs = moveMs - 299_500
+    await buy(fallen, 10)
+    nowMs = moveMs - 3_000
+    await buy([steady], 2)
+    await buy(fallen, 10.5)
+    nowMs = moveMs - 100
+    timed.market.advanceTo(nowMs)
+    expect(await all()).toEqual([
+      [3, 950],
+      [2, 950],
+      [3, 950],
+    ])
+    nowMs = moveMs + 100
+    timed.market.advanceTo(nowMs)
+    expect(await all()).toEqual([
+      [3, 100],
+      [0, undefined],
+      [0, undefined],
+    ])
+  } finally {
+    await timed.remove()
+  }
 })
