@@ -88,7 +88,9 @@ function failure(error: unknown): { message: string; code: number } {
   if (error instanceof Stopped) return { message, code: EXIT[error.reason] }
   if (error instanceof UsageError || error instanceof ConfigError)
     return { message: `${message}\nsee mintlake ${helpOf(error)}--help`, code: EXIT.usage }
-  if (isReadOnlyError(error))
+  // A query that is wrong is never about the disk, whatever its text quotes.
+  const isWrongQuery = error instanceof StoreError && error.code === 'invalid'
+  if (!isWrongQuery && isReadOnlyError(error))
     return {
       message: `the disk is read-only: nothing can be written (${errorFirstLine(error)})`,
       code: EXIT.failed,

@@ -42,6 +42,25 @@ it('--sample and --data-dir together are refused', async () => {
   })
 })
 
+it('what a query may not write is told as that, and what it may create instead', async () => {
+  for (const sql of ['CREATE TABLE t AS SELECT 1', 'CREATE VIEW v AS SELECT 1', 'CREATE MACRO m(x) AS x']) {
+    const { code, err } = await here(sql)
+    expect({ code, err }).toMatchObject({ code: 1, err: expect.stringContaining('the lake is read-only') })
+    expect(err).toContain('CREATE TEMP TABLE')
+    expect(err).not.toContain('disk')
+  }
+  // Nor does a text of the query make the disk read-only.
+  expect(await here(`SELECT error('EROFS')`)).toEqual({
+    code: 1,
+    out: '',
+    err: 'mintlake: Invalid Input Error: EROFS\n',
+  })
+  expect(await here('CREATE TEMP TABLE t AS SELECT 41 AS n; FROM t')).toMatchObject({
+    code: 0,
+    out: 'n\n41\n',
+  })
+})
+
 it('a query of labels says when the first outcome of its horizon will be there, and only then', async () => {
   expect((await here(LABELLED)).err).toContain('this lake has no accepted submission yet; --sample')
   const key = await server.client.register()

@@ -281,8 +281,14 @@ async function* readBatches(
 async function toQueryError(error: unknown, files: PresentFiles): Promise<unknown> {
   if (error instanceof StoreError || isMissingFileError(error) || isInterrupted(error)) return error
   const message = cleanMessage(error)
+  if (WRITES_LAKE.test(message)) return invalid(LASTS_WITH_QUERY)
   return (await isOfDamagedFile(message, files)) ? error : invalid(message)
 }
+
+/** What DuckDB says of a CREATE that would write to the lake. */
+const WRITES_LAKE = /attached in read-only mode/
+const LASTS_WITH_QUERY =
+  'the lake is read-only: what a query creates must be temporary, as with CREATE TEMP TABLE, and lasts as long as the query'
 
 /** What DuckDB says of a damaged page without naming the file. No query can make up an error of this kind. */
 const DAMAGED_PAGE = /^Invalid Error: TProtocolException/
