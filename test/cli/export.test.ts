@@ -209,6 +209,40 @@ describe('an output file', () => {
     expect(readdirSync(folder)).toEqual(['training.csv'])
   })
 
+  it('has the format that its name ends in', async () => {
+    const folder = join(out, 'named')
+    mkdirSync(folder)
+    const begin = {
+      parquet: 'PAR1',
+      csv: 'analysis_id',
+      jsonl: '{',
+      arrow: '\xff\xff\xff\xff',
+      CSV: 'analysis_id',
+    }
+    for (const [ending, bytes] of Object.entries(begin)) {
+      const path = join(folder, `training.${ending}`)
+      expect(await mintlake(['--out', path])).toMatchObject({ code: EXIT.done })
+      expect(readFileSync(path, 'latin1').slice(0, bytes.length)).toBe(bytes)
+    }
+    // A name without an ending says nothing.
+    expect((await mintlake(['--out', join(folder, 'training')])).code).toBe(EXIT.done)
+    expect(readFileSync(join(folder, 'training'), 'latin1').slice(0, 4)).toBe('PAR1')
+  })
+
+  it('is refused where its name says another format than the flag, or one that does not exist', async () => {
+    const folder = join(out, 'misnamed')
+    mkdirSync(folder)
+    const other = await mintlake(['--format', 'csv', '--out', join(folder, 'training.jsonl')])
+    expect(other.code).toBe(EXIT.usage)
+    expect(other.said).toContain('training.jsonl is named as jsonl, and --format says csv')
+    const none = await mintlake(['--out', join(folder, 'training.json')])
+    expect(none.code).toBe(EXIT.usage)
+    expect(none.said).toContain('.json is the ending of no format (parquet, csv, jsonl, arrow)')
+    expect(readdirSync(folder)).toEqual([])
+    const told = ['--format', 'jsonl', '--out', join(folder, 'training.json')]
+    expect((await mintlake(told)).code).toBe(EXIT.done)
+  })
+
   it('that is no regular file is refused, with --overwrite too', async () => {
     const pipe = join(out, 'pipe')
     expect(spawnSync('mkfifo', [pipe]).status).toBe(0)

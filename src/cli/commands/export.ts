@@ -1,7 +1,7 @@
 // `export`: writes a table of the lake to one file, which appears only when it is complete, or streams it to standard output.
 import { createWriteStream } from 'node:fs'
 import { link, rename, rm, stat } from 'node:fs/promises'
-import { dirname, resolve } from 'node:path'
+import { dirname, extname, resolve } from 'node:path'
 import type { Writable } from 'node:stream'
 import { finished } from 'node:stream/promises'
 import { assert } from '../../lib/assert.ts'
@@ -16,7 +16,7 @@ import {
   toUnreadable,
   withLakeReader,
 } from '../../store/query/lake-reader.ts'
-import { type Command, Failure, UsageError, type Values, wordValue } from '../command.ts'
+import { type Command, Failure, requiredValue, UsageError, type Values, wordValue } from '../command.ts'
 import { counted, DATA_DIR, dataDirOf, filesReplaced, span, warnOfLost } from '../common.ts'
 import { PROGRESS_MS } from '../limits.ts'
 import { type Progress, progressOf } from '../progress.ts'
@@ -176,8 +176,22 @@ async function checkOut(out: string, format: Format, overwrites: boolean): Promi
   if (there !== null && !overwrites) throw isThere(out)
 }
 
+/** The format of the flag, else that of the file's name: a file of another format than its name says misleads whoever reads it. */
+function formatOf(values: Values, out: string): Format {
+  const asked = requiredValue(values, 'format') === '' ? null : wordValue(values, 'format', FORMATS)
+  const ending = extname(out)
+  const named = FORMATS.find((format) => `.${format}` === ending.toLowerCase())
+  if (asked !== null && named !== undefined && asked !== named)
+    throw new UsageError(`--out: ${out} is named as ${named}, and --format says ${asked}`)
+  if (asked === null && named === undefined && ending !== '')
+    throw new UsageError(
+      `--out: ${ending} is the ending of no format (${FORMATS.join(', ')}): say which with --format`,
+    )
+  return asked ?? named ?? 'parquet'
+}
+
 async function run(values: Values, terminal: Terminal): Promise<undefined> {
-  const format = wordValue(values, 'format', FORMATS)
+  const format = formatOf(values, values.out ?? '')
   const table = wordValue(values, 'table', RELATION_NAMES)
   const out = values.out || `${table}.${format}`
   const selection: Selection = { table, ...span(values) }
@@ -206,7 +220,11 @@ export const exportCommand: Command = {
     },
     from: { value: 'TIME', description: 'Rows from this time on: 2026-01-31 or 2026-01-31T12:00:00Z' },
     to: { value: 'TIME', description: 'Rows before this time' },
-    format: { value: 'FORMAT', otherwise: 'parquet', allowed: FORMATS, description: 'Format of the file' },
+    format: {
+      value: 'FORMAT',
+      allowed: FORMATS,
+      description: 'Format of the file, where its name does not end in it [parquet]',
+    },
     out: { value: 'FILE', description: 'The file; - is the standard output [TABLE.FORMAT]' },
     overwrite: { description: 'Replace a file that is there already' },
     'data-dir': DATA_DIR,
