@@ -167,7 +167,9 @@ test('the bars of a token that stayed while others gave way are compared', async
 
 test('a damaged file of trades that is settled is a note, also while the server runs', async () => {
   await pushHistory(NOON_MS - HOUR_MS, nowMs, 1_000)
-  server = await server.restart()
+  await server.store.flushLake()
+  // No merge takes the damaged file away meanwhile.
+  server = await server.restart({ 'lake-tidy': 'every-ms=0' })
   client = server.client
   await pushLive(NOON_MS + 2 * MINUTE_MS)
   const folder = join(lakeFolder(server.dataDir), '.files', 'trades')
@@ -180,8 +182,10 @@ test('a damaged file of trades that is settled is a note, also while the server 
   })
   expect(status).toBe(200)
   expect(body.data.lost).toMatchObject([{ table: 'trades' }])
-  expect(await verify()).toMatchObject({
+  // Flushes go on: a second pass sees their end.
+  const { scope, findings, notes } = await verifyLake({ dataDir: server.dataDir, nowMs, confirmMs: 500 })
+  expect({ scope, findings, notes }).toEqual({
     ...{ scope: 'files', findings: [] },
-    notes: [expect.stringMatching(/^trades\/.* rows missing, settled$/)],
+    notes: [expect.stringMatching(/^trades\/.* rows? missing, settled$/)],
   })
 })
