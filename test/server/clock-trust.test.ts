@@ -223,6 +223,59 @@ test('what is submitted after market time went back is found, and labelled by th
   expect((await server.client.get(`/api/v1/analysis/${body.analysisId}`)).status).toBe(200)
 })
 
+test('of the time that a clock which was ahead had closed no label is made, and no bar is complete', async () => {
+  await open({ 'submit-limits': 'rate=0,cooldown-ms=0' })
+  const key = await server.client.register()
+  const rows = async (sql: string): Promise<Record<string, unknown>[]> => {
+    // A flush makes the labels that are due, and the next one writes them.
+    for (let flush = 0; flush < 2; flush++) await server.store.flushLake()
+    const { out } = await runCommand(['sql', sql, '--format', 'jsonl', '--data-dir', server.dataDir])
+    return out
+      .split('\n')
+      .filter((line) => line !== '')
+      .map((line) => JSON.parse(line))
+  }
+  const labels = () =>
+    rows('SELECT fwd_ret_5m IS NULL AS unknown, labelled_to FROM outcomes ORDER BY submitted_at')
+  const minutes = async (count: number, priceUsd: number) => {
+    for (let minute = 0; minute < count; minute++) {
+      pass(60 * SECOND_MS)
+      const of = { mint: KNOWN, ts: clock.wallMs, side: 'buy', tokenAmount: 1 }
+      await server.client.push({ type: 'trade', ...of, priceUsd })
+    }
+  }
+  const submitNow = async () => expect((await submit(server.client, key, submission(KNOWN))).status).toBe(201)
+  await minutes(30, 2)
+  await submitNow()
+  await server.store.flushLake()
+  const aheadMs = clock.wallMs
+  clock.step(-20 * 60 * SECOND_MS)
+  await trust()
+  const trustedMs = clock.wallMs
+  await minutes(2, 20)
+  await submitNow()
+  await minutes(8, 20)
+  await expect.poll(labels).toEqual([{ unknown: true, labelled_to: '5m' }])
+  await minutes(20, 20)
+  await submitNow()
+  await minutes(8, 20)
+  // That of the wrong clock, too: prices of its horizon by the right one are not those that followed it.
+  await expect.poll(labels).toEqual([
+    { unknown: true, labelled_to: '15m' },
+    { unknown: true, labelled_to: '15m' },
+    { unknown: false, labelled_to: '5m' },
+  ])
+  // One that was open when market time went back closed by the right clock.
+  const ofMinute = `SELECT DISTINCT epoch_ms(t) + 60000 > ${aheadMs} AS later, complete FROM bars WHERE tf = '1m'`
+  expect(await rows(`${ofMinute} AND epoch_ms(t) >= ${trustedMs} ORDER BY 1`)).toEqual([
+    { later: false, complete: false },
+    { later: true, complete: true },
+  ])
+  expect(await rows(`${ofMinute} AND epoch_ms(t) < ${trustedMs - 60 * SECOND_MS}`)).toEqual([
+    { later: false, complete: true },
+  ])
+})
+
 /** How many recorded trades the lake has. */
 async function tradesInLake(): Promise<number> {
   await server.store.flushLake()

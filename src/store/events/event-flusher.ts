@@ -7,14 +7,16 @@ import type { DuckDBConnection } from '@duckdb/node-api'
 import pLimit from 'p-limit'
 import type { EventBatch } from '../../journal/event-batch.ts'
 import type { ReadJournal } from '../../journal/types.ts'
+import { errorMessage } from '../../lib/error-text.ts'
 import type { NumberRange, SegmentDamage } from '../../lib/segments/types.ts'
 import { nextTurn } from '../../lib/wait.ts'
-import { TABLES } from '../../schema/tables.ts'
+import { LAKE_SCHEMA_VERSION, TABLES } from '../../schema/tables.ts'
 import { withScratchDatabase } from '../duckdb/scratch-database.ts'
 import { appendDeadLetters } from '../flush/dead-letters.ts'
 import { type PendingFile, writePendingFiles } from '../lake/file-writer.ts'
 import type { Lake } from '../lake/lake.ts'
 import type { NewFile } from '../lake/manifest.ts'
+import { toReadableFiles } from '../lake/parquet-sql.ts'
 import {
   DUCKDB_FREED_MEMORY_KEPT,
   EVENTS_MEMORY_LIMIT,
@@ -34,7 +36,14 @@ import {
 } from './event-position.ts'
 import { loadRetainedFrom } from './event-retention.ts'
 import { EventWindows, eventDate } from './event-windows.ts'
-import { type BarInterval, findLateIntervals } from './late-gaps.ts'
+import { type BarInterval, findLateIntervals, findRewoundIntervals } from './late-gaps.ts'
+import {
+  findRewoundSpan,
+  insertRewoundSpans,
+  mayHaveEventsOf,
+  type Rewind,
+  type RewoundSpan,
+} from './rewound-spans.ts'
 import { StagedEvents, selectStagedEvents, type UnfitEvent } from './staged-events.ts'
 
 export interface EventFlushOptions {
@@ -52,6 +61,7 @@ interface Slice {
   windows: EventWindows
   lost: LostEvents[]
   lateIntervals: BarInterval[]
+  rewinds: Rewind[]
   /** Number of the event behind it. */
   nextNo: number
 }
@@ -115,8 +125,12 @@ function addBatch(slice: Slice, batch: EventBatch, damage: readonly SegmentDamag
   if (batch.firstEventNo > firstNo) addLost(slice, { from: firstNo, to: batch.firstEventNo - 1 }, damage)
   staged.add(batch, firstNo)
   windows.add(batch, firstNo)
-  for (const { event, eventNo, atMs } of batch.events)
-    if (eventNo >= firstNo) slice.lateIntervals.push(...findLateIntervals(event, atMs))
+  for (const { event, eventNo, atMs } of batch.events) {
+    if (eventNo < firstNo) continue
+    slice.lateIntervals.push(...findLateIntervals(event, atMs))
+    if (event.type === 'rewind' && event.fromMs !== undefined)
+      slice.rewinds.push({ eventNo, fromMs: event.ts, toMs: event.fromMs })
+  }
   slice.nextNo = batch.lastEventNo + 1
 }
 
@@ -164,6 +178,7 @@ interface WrittenSlice extends EventPosition {
   files: NewFile[]
   lost: LostEvents[]
   lateIntervals: BarInterval[]
+  rewinds: Rewind[]
 }
 
 /** Keeps events that fit no row. @returns them as lost */
@@ -245,30 +260,63 @@ export class EventFlusher {
     const staged = await StagedEvents.create(connection, isSimulated)
     try {
       const windows = new EventWindows()
-      const slice: Slice = { staged, windows, lost: [], lateIntervals: [], nextNo: eventNo + 1 }
+      const slice: Slice = { staged, windows, lost: [], lateIntervals: [], rewinds: [], nextNo: eventNo + 1 }
       await readSlice(reader, slice, damage)
       staged.flush()
       failpoint('events:read')
-      const { lost, lateIntervals } = slice
+      const { lost, lateIntervals, rewinds } = slice
       const unfit = keepUnfit(dataDir, staged.unfit)
       const files = await writePendingFiles(connection, pendingFiles(slice, nowMs), {
         pathOf,
         failpoint: (step) => failpoint(`events:${step}`),
       })
       const position = { eventNo: slice.nextNo - 1, isSimulated: staged.isSimulated }
-      return { ...position, files, lost: [...lost, ...unfit], lateIntervals }
+      return { ...position, files, lost: [...lost, ...unfit], lateIntervals, rewinds }
     } finally {
       staged.close()
     }
+  }
+
+  /** The market time that the rewinds of a slice took back, as far as anything was recorded in it. */
+  async #findRewound({ rewinds, files }: WrittenSlice): Promise<RewoundSpan[]> {
+    if (rewinds.length === 0) return []
+    const { lake } = this.#options
+    const written = files.map((file) => ({ ...file, schemaVersion: LAKE_SCHEMA_VERSION }))
+    const all = [...(await lake.listLiveFiles()), ...written]
+    const find = async (rewind: Rewind): Promise<RewoundSpan | null> => {
+      const near = all.filter((file) => mayHaveEventsOf(rewind, file))
+      const ofTable = (name: string) =>
+        toReadableFiles(
+          near.filter(({ table }) => table === name),
+          lake.pathOf,
+        )
+      const tables = { trades: ofTable('trades'), events: ofTable('events') }
+      try {
+        return await withScratchDatabase(':memory:', scratchSettings(lake.dataDir), (connection) =>
+          findRewoundSpan(connection, rewind, tables),
+        )
+      } catch (error) {
+        const fields = { error: errorMessage(error), fromMs: rewind.fromMs, toMs: rewind.toMs }
+        const message = 'what a wrong clock has recorded cannot be read: no label is made of all that time'
+        lake.log({ level: 'warn', message, fields })
+        return rewind
+      }
+    }
+    return (await Promise.all(rewinds.map(find))).filter((span) => span !== null)
   }
 
   /** Lists the files of a slice, in one transaction with the position behind it. */
   async #listSlice(slice: WrittenSlice, nowMs: number): Promise<void> {
     const { lake } = this.#options
     const { database, failpoint } = lake
+    const rewound = await this.#findRewound(slice)
     const record = async (connection: DuckDBConnection): Promise<void> => {
       await insertLostEvents(connection, slice.lost, nowMs)
-      await insertIncompleteBars(connection, slice.lateIntervals)
+      await insertIncompleteBars(connection, [
+        ...slice.lateIntervals,
+        ...rewound.flatMap(findRewoundIntervals),
+      ])
+      await insertRewoundSpans(connection, rewound)
       await saveEventPosition(connection, slice)
       failpoint('events:recorded')
     }

@@ -11,6 +11,7 @@ import {
 } from './event-position.ts'
 import { loadRetainedFrom } from './event-retention.ts'
 import type { BarInterval } from './late-gaps.ts'
+import { insertRewoundSql, listRewoundSpans, type RewoundSpan } from './rewound-spans.ts'
 
 export interface EventMetadata {
   /** Every event from this number on has stayed in the lake. */
@@ -19,10 +20,12 @@ export interface EventMetadata {
   lost: readonly KnownLoss[]
   /** Intervals of bars that were written before it was known that a gap touches them. */
   incompleteBars: readonly BarInterval[]
+  /** Market time whose prices are unknown. */
+  rewound: readonly RewoundSpan[]
 }
 
 /** Of a lake of which nothing is known. */
-export const NO_EVENT_METADATA: EventMetadata = { eventsFrom: 1, lost: [], incompleteBars: [] }
+export const NO_EVENT_METADATA: EventMetadata = { eventsFrom: 1, lost: [], incompleteBars: [], rewound: [] }
 
 /** The metadata of the state database. That of an older version, in a backup, has none. */
 export async function loadEventMetadata(connection: DuckDBConnection): Promise<EventMetadata> {
@@ -31,17 +34,27 @@ export async function loadEventMetadata(connection: DuckDBConnection): Promise<E
     eventsFrom: await loadRetainedFrom(connection),
     lost: await listLostEvents(connection),
     incompleteBars: await listIncompleteBars(connection),
+    rewound: (await hasTable(connection, 'current_database()', 'rewound_spans'))
+      ? await listRewoundSpans(connection)
+      : [],
   }
 }
 
 /** SQL that creates the tables of a catalog. */
-export function createEventMetadataSql({ eventsFrom, lost, incompleteBars }: EventMetadata): string[] {
+export function createEventMetadataSql({
+  eventsFrom,
+  lost,
+  incompleteBars,
+  rewound,
+}: EventMetadata): string[] {
   return [
     `CREATE TABLE lake_events AS SELECT ${eventsFrom}::BIGINT AS retained_from`,
     `CREATE TABLE lake_events_lost (first BIGINT, last BIGINT, reason VARCHAR, found_at TIMESTAMP, settled_at TIMESTAMP)`,
     ...insertLostSql('lake_events_lost', lost),
     'CREATE TABLE lake_incomplete_bars (tf VARCHAR, t TIMESTAMP)',
     ...insertIntervalsSql('lake_incomplete_bars', incompleteBars),
+    'CREATE TABLE lake_rewound_spans (first_at TIMESTAMP, last_at TIMESTAMP)',
+    ...insertRewoundSql('lake_rewound_spans', rewound),
   ]
 }
 
@@ -57,5 +70,8 @@ export async function readEventMetadata(
     eventsFrom: await queryValue(connection, sql, 'number'),
     lost: await listLostEvents(connection, `${catalog}.main.lake_events_lost`),
     incompleteBars: await listIncompleteBars(connection, `${catalog}.main.lake_incomplete_bars`),
+    rewound: (await hasTable(connection, literal(catalog), 'lake_rewound_spans'))
+      ? await listRewoundSpans(connection, `${catalog}.main.lake_rewound_spans`)
+      : [],
   }
 }

@@ -4,6 +4,7 @@ import { LATE_GRACE_MS } from '../../market/time/limits.ts'
 import type { MarketEvent } from '../../schema/event.ts'
 import { TIMEFRAME_MS, TIMEFRAMES } from '../../schema/timeframe.ts'
 import { LATE_GAP_MS_MAX } from '../limits.ts'
+import type { RewoundSpan } from './rewound-spans.ts'
 
 /** The interval of a bar, of any token. */
 export interface BarInterval {
@@ -42,13 +43,30 @@ function findGap(event: MarketEvent, atMs: number): LateGap | null {
 export function findLateIntervals(event: MarketEvent, atMs: number): BarInterval[] {
   const gap = findGap(event, atMs)
   if (gap === null || gap.fromMs >= gap.toMs) return []
-  const untilMs = Math.min(gap.toMs, gap.fromMs + LATE_GAP_MS_MAX)
+  return closedIntervals({ ...gap, toMs: Math.min(gap.toMs, gap.fromMs + LATE_GAP_MS_MAX) }, atMs)
+}
+
+/** The intervals that a gap touches and whose bars may have closed by market time `atMs`. */
+function closedIntervals({ fromMs, toMs, heldFromMs }: LateGap, atMs: number): BarInterval[] {
   const intervals: BarInterval[] = []
   for (const tf of LAKE_TIMEFRAMES) {
     const lengthMs = TIMEFRAME_MS[tf]
-    const lastMs = Math.min(untilMs - 1, atMs - lengthMs - LATE_GRACE_MS, gap.heldFromMs - lengthMs)
-    for (let tMs = gap.fromMs - (gap.fromMs % lengthMs); tMs <= lastMs; tMs += lengthMs)
-      intervals.push({ tf, tMs })
+    const lastMs = Math.min(toMs - 1, atMs - lengthMs - LATE_GRACE_MS, heldFromMs - lengthMs)
+    for (let tMs = fromMs - (fromMs % lengthMs); tMs <= lastMs; tMs += lengthMs) intervals.push({ tf, tMs })
   }
   return intervals
 }
+
+/**
+ * The intervals whose bars a clock that was ahead may have closed before market time went back, and which therefore lack what happened in
+ * them: of a longer span those of its last LATE_GAP_MS_MAX.
+ */
+export const findRewoundIntervals = ({ fromMs, toMs }: RewoundSpan): BarInterval[] =>
+  closedIntervals(
+    {
+      fromMs: Math.max(fromMs, toMs - LATE_GAP_MS_MAX),
+      toMs,
+      heldFromMs: Number.POSITIVE_INFINITY,
+    },
+    toMs,
+  )

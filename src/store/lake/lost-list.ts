@@ -15,6 +15,7 @@ import {
   saveEventPosition,
 } from '../events/event-position.ts'
 import { isEventTable, loadRetainedFrom } from '../events/event-retention.ts'
+import { insertRewoundSpans } from '../events/rewound-spans.ts'
 import { CATALOG_FILE, type CatalogContent, withCatalogCopy } from './catalog.ts'
 import { readCatalogFiles, readFlushedLsn, readKnownLosses } from './catalog-reader.ts'
 import { isResourceError } from './file-check.ts'
@@ -61,12 +62,13 @@ export async function importList(connection: DuckDBConnection, content: CatalogC
   )
   await transaction(connection, async () => {
     // A start that was cut off may have begun.
-    for (const table of [MANIFEST, REMOVALS, 'events_lost', 'incomplete_bars'])
+    for (const table of [MANIFEST, REMOVALS, 'events_lost', 'incomplete_bars', 'rewound_spans'])
       await connection.run(`DELETE FROM ${table}`)
     await insertFiles(connection, files, 0)
     await insertQuarantined(connection, quarantined)
     await insertKnownLosses(connection, recorded.lost)
     await insertIncompleteBars(connection, recorded.incompleteBars)
+    await insertRewoundSpans(connection, recorded.rewound)
     await saveEventPosition(connection, { eventNo: lastEventNo, isSimulated: null })
     await noteRemoved(connection, 'events', recorded.eventsFrom - 1)
     await connection.run(`UPDATE state_position SET lsn = ${flushedLsn}`)

@@ -12,6 +12,7 @@ import { duckdb } from '../duckdb/duckdb.ts'
 import { queryOne, queryRows, queryValue, type ResultRow, runAll } from '../duckdb/query.ts'
 import { withScratchDatabase } from '../duckdb/scratch-database.ts'
 import { MARKET_DATABASE, ROW_SEQ } from '../duckdb/sql.ts'
+import { listRewoundSpans, type RewoundSpan } from '../events/rewound-spans.ts'
 import type { Lake } from '../lake/lake.ts'
 import { utcDate } from '../lake/lake-files.ts'
 import { listQuarantinedFiles, nextSeq } from '../lake/manifest.ts'
@@ -91,18 +92,17 @@ function computeLabels(
   })
 }
 
-/** The first and last UTC date whose bars the labels of `due` depend on. */
-function findBarDates(
-  horizon: Horizon,
-  due: readonly DueSubmission[],
-): readonly [first: string, last: string] {
+/** The market time whose bars the labels of `due` depend on. */
+function findBarSpan(horizon: Horizon, due: readonly DueSubmission[]): RewoundSpan {
   const times = due.map(({ submittedAtMs }) => submittedAtMs)
   const looksBack = horizon === HORIZON_NAMES[0] && due.some(({ basePriceUsd }) => basePriceUsd === null)
   const lookBackMs = looksBack ? BASE_LOOKBACK_MS : 0
-  return [utcDate(Math.min(...times) - lookBackMs), utcDate(Math.max(...times) + HORIZONS[horizon])]
+  return { fromMs: Math.min(...times) - lookBackMs, toMs: Math.max(...times) + HORIZONS[horizon] }
 }
 
-/** The label of a submission whose bars were lost, or have left the lake. */
+const datesOf = ({ fromMs, toMs }: RewoundSpan) => ({ first: utcDate(fromMs), last: utcDate(toMs) })
+
+/** The label of a submission whose bars were lost, have left the lake, or are those of a wrong clock. */
 const unknownLabel = ({ seq, basePriceUsd }: DueSubmission): Label => ({
   ...recordFrom(LABEL_NUMBERS, () => null),
   seq,
@@ -185,17 +185,22 @@ export class OutcomeLabeler {
     nowMs: number,
   ): Promise<Label[]> {
     const spillDir = this.#spillDir
-    const [first, last] = findBarDates(horizon, due)
+    const needed = datesOf(findBarSpan(horizon, due))
     return this.#lake.reader.read(connection, {
       table: TABLES.bars,
       nowMs,
-      isNeeded: ({ date }) => first <= date && date <= last,
+      isNeeded: ({ date }) => needed.first <= date && date <= needed.last,
       async work(files) {
         const unknownDates = await listUnknownDates(connection)
+        const rewound = await listRewoundSpans(connection)
         const isUnknown = (each: DueSubmission): boolean => {
-          if (unknownDates.length === 0) return false
-          const [from, to] = findBarDates(horizon, [each])
-          return unknownDates.some((date) => from <= date && date <= to)
+          if (unknownDates.length === 0 && rewound.length === 0) return false
+          const span = findBarSpan(horizon, [each])
+          const { first, last } = datesOf(span)
+          return (
+            unknownDates.some((date) => first <= date && date <= last) ||
+            rewound.some(({ fromMs, toMs }) => fromMs < span.toMs && span.fromMs <= toMs)
+          )
         }
         const { known = [], unknown = [] } = Object.groupBy(due, (each) =>
           isUnknown(each) ? 'unknown' : 'known',

@@ -23,5 +23,7 @@ export const CREATE_STATE = [
     found_at TIMESTAMP NOT NULL, settled_at TIMESTAMP)`,
   // Intervals whose bars may have been written before it was known that a feed was away.
   'CREATE TABLE IF NOT EXISTS incomplete_bars (tf VARCHAR NOT NULL, t TIMESTAMP NOT NULL)',
+  // Market time that passed twice, first by a clock that was ahead; see events/rewound-spans.ts.
+  'CREATE TABLE IF NOT EXISTS rewound_spans (first_at TIMESTAMP NOT NULL, last_at TIMESTAMP NOT NULL)',
   'INSERT INTO state_position (lsn, known_at_ms, is_begun) SELECT 0, 0, false WHERE NOT EXISTS (FROM state_position)',
 ]

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { LATE_GRACE_MS } from '../../../src/market/time/limits.ts'
 import type { MarketEvent } from '../../../src/schema/event.ts'
 import { TIMEFRAME_MS, TIMEFRAMES, type Timeframe } from '../../../src/schema/timeframe.ts'
-import { findLateIntervals } from '../../../src/store/events/late-gaps.ts'
+import { findLateIntervals, findRewoundIntervals } from '../../../src/store/events/late-gaps.ts'
 
 const HOUR_MS = 3_600_000
 const START_MS = Date.UTC(2025, 5, 1, 23)
@@ -65,6 +65,19 @@ test('a gap marks the bars that it touches and that could close before it was to
       const event: MarketEvent = { type: 'gap', ts: atMs, fromMs, toMs, reason: 'lost' }
       expect(found(event, atMs)).toEqual(length === 0 ? [] : expected(fromMs, toMs, atMs))
     }),
+  )
+})
+
+test('market time that went back marks the bars that it could have closed before', () => {
+  fc.assert(
+    fc.property(span, ([from, length]) => {
+      const [fromMs, toMs] = [START_MS + from, START_MS + from + length]
+      const marked = findRewoundIntervals({ fromMs, toMs }).map(({ tf, tMs }) => `${tf} ${tMs}`)
+      expect(marked.sort()).toEqual(expected(fromMs, toMs, toMs))
+    }),
+  )
+  expect(findRewoundIntervals({ fromMs: START_MS - 500 * HOUR_MS, toMs: START_MS }).length).toBeLessThan(
+    2_000,
   )
 })
 

@@ -31,6 +31,7 @@ const INFORMATION = [
   'lake_files',
   'lake_incomplete_bars',
   'lake_info',
+  'lake_rewound_spans',
   'lake_set_aside',
 ]
 

@@ -8,7 +8,14 @@ import { runCommand } from '../../support/terminal.ts'
 import { removeFolder, temporaryFolder } from '../support.ts'
 
 const SECRET = 'the-secret-of-this-test'
-const TABLES = ['lake_files', 'lake_set_aside', 'lake_events', 'lake_events_lost', 'lake_incomplete_bars']
+const TABLES = [
+  'lake_files',
+  'lake_set_aside',
+  'lake_events',
+  'lake_events_lost',
+  'lake_incomplete_bars',
+  'lake_rewound_spans',
+]
 
 let sample: Awaited<ReturnType<typeof makeSampleFolder>>
 let root: string
