@@ -18,7 +18,7 @@ async function list(curves: PastSignature[], pools: PastSignature[], pageMax: nu
     { rpcUrls: ['http://node.example'], socketUrls: [], requestsPerSecond: 1, commitment: 'confirmed' },
     systemClock,
   )
-  const history = new History(source, new AbortController().signal, () => false)
+  const history = new History(source, new AbortController().signal, Date.now() + 60_000)
   history.signatures = async (program, before) => {
     const all = program === PUMP_PROGRAM ? curves : pools
     const from = ignoresBefore ? 0 : all.findIndex(({ signature }) => signature === before) + 1

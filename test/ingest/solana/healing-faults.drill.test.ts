@@ -169,6 +169,52 @@ describe('a feed of the chain that makes up for an outage', () => {
     expect(wrongBars(market, whole, isMissing)).toEqual([])
   })
 
+  it.each([
+    ['a block', ['getBlock']],
+    ['a block, and the rest of a log', ['getBlock', 'getTransaction']],
+  ])('whose deadline passes while %s does not come has all that came meanwhile', async (_, slow) => {
+    const asked = new Set<unknown>()
+    const slowDown = ({ chain }: SimulatedMarket): void => {
+      const { call } = chain.rpc
+      const never = new AbortController().signal
+      // A call that waits behind others does not end with its signal.
+      const slowly: typeof call = async (method, params, ...rest) => {
+        asked.add(params[0])
+        if (slow.includes(method) && chain.nowMs < at(80)) await chain.wait(60_000, never)
+        return call(method, params, ...rest)
+      }
+      Object.assign(chain.rpc, { call: slowly })
+    }
+    const turns = [{ atMs: at(45), do: slowDown }]
+    const market = await run({ outages: [outage(40, 46)], turns, healMs: 20_000 })
+    const { parts, isMissing } = missingSince(market, at(10))
+    expect(parts).toMatchObject([{ reason: 'budget' }])
+    expect(market.healing.missing).toMatchObject(parts.map(({ fromMs, toMs }) => ({ fromMs, toMs })))
+    expect(Number(parts[0].toMs)).toBeLessThan(at(50))
+    const had = new Set(tradesOf(market).map(({ tx, eventIndex }) => `${tx}:${eventIndex}`))
+    const lost = tradesOf(whole).filter(({ tx, eventIndex }) => !had.has(`${tx}:${eventIndex}`))
+    expect(lost.filter(({ ts }) => isMissing(ts, ts + 1)).length).toBeGreaterThan(20)
+    const untold = lost.filter(({ ts, tx }) => !isMissing(ts, ts + 1) && !asked.has(tx))
+    expect(untold).toEqual([])
+  })
+
+  it('that could not tell what it has had by the deadline says that all of it is missing', async () => {
+    let chain: SimulatedMarket['chain'] | null = null
+    // The disk stands still.
+    const room = () =>
+      chain !== null && chain.nowMs < at(140) ? chain.wait(1_000, new AbortController().signal) : null
+    const begin = (market: SimulatedMarket) => {
+      chain = market.chain
+    }
+    const turns = [{ atMs: at(45), do: begin }]
+    const market = await run({ outages: [outage(40, 46)], healMs: 10_000, more: { room }, turns })
+    const { parts } = missingSince(market, at(10))
+    expect(market.rejections).toContain('trade late')
+    expect(parts).toHaveLength(1)
+    const { missing } = market.healing
+    expect(missing).toMatchObject([{ fromMs: parts[0].fromMs, toMs: parts[0].toMs, reason: 'budget' }])
+  })
+
   it.each([2_000, -4_000])(
     'and whose clock is %i ms ahead of the chain’s loses nothing that is not told',
     async (aheadMs) => {

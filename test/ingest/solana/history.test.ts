@@ -12,6 +12,7 @@ const world = new ChainWorld(7, { startMs: Date.now(), slot: 300_000_000 })
 const transaction = world.launch(SOL)
 const { slot } = transaction
 
+const HOUR_MS = 3_600_000
 let nodes: SolanaNode[]
 beforeEach(async () => {
   nodes = [await SolanaNode.start(), await SolanaNode.start()]
@@ -24,13 +25,14 @@ afterEach(async () => {
   for (const node of nodes) await node.close()
 })
 
-function historyOf(time: Partial<Pick<ChainSource, 'clock' | 'wait'>> = {}, count = nodes.length): History {
+function sourceOf(count: number): LiveSource {
   const rpcUrls = nodes.slice(0, count).map(({ url }) => url)
-  const source = new LiveSource(
-    { rpcUrls, socketUrls: [], commitment: 'confirmed', requestsPerSecond: 1_000 },
-    systemClock,
-  )
-  return new History(Object.assign(source, time), new AbortController().signal, () => false)
+  const settings = { rpcUrls, socketUrls: [], requestsPerSecond: 1_000 }
+  return new LiveSource({ ...settings, commitment: 'confirmed' }, systemClock)
+}
+function historyOf(time: Partial<Pick<ChainSource, 'clock' | 'wait'>> = {}, count = nodes.length): History {
+  const source = Object.assign(sourceOf(count), time)
+  return new History(source, new AbortController().signal, Date.now() + HOUR_MS)
 }
 const block = (count?: number): Promise<Past<PastBlock>> => historyOf({}, count).block(slot)
 const soon = { interval: 5, timeout: 10_000 }
@@ -71,6 +73,7 @@ it('an endpoint that may have what the other keeps no more is waited for, but no
   const history = historyOf({
     clock: { now: () => nowMs, monotonicMs: () => nowMs },
     wait: async (ms) => {
+      if (ms > HOUR_MS) await new Promise(() => {})
       nowMs += ms
     },
   })
@@ -84,6 +87,31 @@ it('an endpoint that may have what the other keeps no more is waited for, but no
   // As soon as it answers it counts again.
   second.refusals = {}
   expect(await history.block(slot)).toMatchObject(HAD)
+})
+
+it.each<[string, Refusal]>([
+  ['does not come', 'hang'],
+  ['waits behind another call in a pause', { status: 429, headers: { 'Retry-After': '60' } }],
+])('what %s is waited for until the deadline, not beyond', async (_, refusal) => {
+  const deadline = Promise.withResolvers<void>()
+  const other = new AbortController()
+  let isWaiting = false
+  const source = Object.assign(sourceOf(1), {
+    wait: (ms: number) => {
+      if (ms > HOUR_MS / 2) return deadline.promise
+      // Before the next try.
+      isWaiting = true
+      void source.rpc.call('getSlot', [], other.signal)
+      return Promise.resolve()
+    },
+  })
+  nodes[0].refusals.getBlock = refusal
+  const asking = new History(source, new AbortController().signal, Date.now() + HOUR_MS).block(slot)
+  await expect.poll(() => asked()[0], soon).toBe(1)
+  if (refusal !== 'hang') await expect.poll(() => isWaiting, soon).toBe(true)
+  deadline.resolve()
+  expect(await asking).toMatchObject({ ok: false, fault: 'over' })
+  other.abort()
 })
 
 describe('an error', () => {

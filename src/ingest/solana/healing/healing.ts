@@ -195,7 +195,7 @@ export class Healing {
 
   #begin(sinceMs: number, fromSlot: number, untilMs: number): Work {
     const { source } = this.#options
-    const history = new History(source, this.#signal, () => this.#nowMs >= untilMs)
+    const history = new History(source, this.#signal, untilMs)
     const startedMs = source.clock.monotonicMs()
     return {
       by: null,
@@ -221,8 +221,8 @@ export class Healing {
       if (!isThere) this.#miss(work, 'budget')
       const losses = this.#losses
       this.#closeMissing(work)
-      await this.#takeHeld(losses)
-      await this.#drain(losses, isThere)
+      await this.#takeHeld(work, losses)
+      await this.#drain(work, losses, isThere)
       if (this.#signal.aborted) return
       // The connection may have ended meanwhile: then there is more to fetch.
       if (this.#losses === losses || !isThere) break
@@ -255,30 +255,34 @@ export class Healing {
    * Waits until nothing that was taken waits for anything, while the gap is open and what comes is taken: after the gap it would be
    * late. @param isThere nothing more is fetched for what waits, whatever happens to the connection: false
    */
-  async #drain(losses: number, isThere: boolean): Promise<void> {
+  async #drain(work: Work, losses: number, isThere: boolean): Promise<void> {
     const takenAtMs = this.#options.source.clock.monotonicMs()
     // Without a connection nothing comes, and more is missing than was told: that is the next gap, or more of this one.
     this.#isGathering = this.#losses === losses && this.#isConnected
-    await this.#settle()
+    await this.#settle(work)
     if (this.#isGathering && this.#handlers.isWaiting()) await this.#wait(PREDECESSOR_MS_MAX)
     if (this.#losses === losses || !isThere) this.#handlers.expireTaken(takenAtMs)
     this.#isGathering = false
   }
 
-  /** Answers may take long, and where everything that comes raises new questions they have no end. */
-  async #settle(): Promise<void> {
-    await Promise.race([this.#handlers.settled(), this.#wait(SETTLE_MS_MAX)])
+  /**
+   * Answers may take long, and where everything that comes raises new questions they have no end. Beyond the deadline all waits together
+   * take as long as one: what is held back must not be late.
+   */
+  async #settle({ untilMs }: Work): Promise<void> {
+    const leftMs = untilMs + SETTLE_MS_MAX - this.#nowMs
+    await Promise.race([this.#handlers.settled(), this.#wait(Math.min(SETTLE_MS_MAX, leftMs))])
   }
 
   /** Takes what was held back. Ends with nothing held, in the turn in which the caller goes on. */
-  async #takeHeld(losses: number): Promise<void> {
+  async #takeHeld(work: Work, losses: number): Promise<void> {
     this.held.sort()
     for (let taken = 0; this.#losses === losses && !this.#signal.aborted; ) {
       const told = this.held.take()
       if (told === undefined) return
       this.#handlers.take(told)
       // The rest of a log comes before what follows it.
-      if (told.isTruncated) await this.#settle()
+      if (told.isTruncated) await this.#settle(work)
       if (++taken % TAKE_SLICE > 0) continue
       await nextTurn()
       await this.#room()
@@ -286,33 +290,32 @@ export class Healing {
   }
 
   #finish(work: Work): void {
-    const { source, log } = this.#options
+    const { source, log, link } = this.#options
     // What was held back and still waits for its predecessor goes on while bars are open: later it would be late.
     this.#handlers.expireSlots(this.#newestSlot - PREDECESSOR_SLOTS)
     this.#work = null
     this.#gap = null
+    work.history.end()
     const tookMs = Math.round(source.clock.monotonicMs() - work.startedMs)
-    const { by, fromSlot, atSlot: toSlot, missing } = work
+    const { by, fromSlot, atSlot: toSlot, missing, untilMs } = work
+    // The market has waited no longer, and has refused what came then.
+    if (this.#nowMs > untilMs + HEAL_TAKE_MS) missing.all(this.#nowMs, 'budget')
     const { parts } = missing
     log.info(
       { feed: 'solana', by, fromSlot, toSlot, tookMs, missing: parts },
       parts.length === 0 ? 'healed: nothing is missing' : 'healed in part: the rest stays missing',
     )
-    this.#tell(this.#nowMs, parts)
+    this.healed++
+    if (parts.length > 0) this.inPart++
+    this.#stays.push(...parts)
+    this.#stays.splice(0, this.#stays.length - STAYS_SHOWN_MAX)
+    link.heal(this.#nowMs, parts)
     const again = this.#again
     this.#again = null
     if (again !== null) {
       this.#open(again)
       if (this.#isConnected) this.connected()
     } else if (!this.#isConnected) this.#open({ sinceMs: this.#nowMs, lastSlot: null })
-  }
-
-  #tell(nowMs: number, parts: readonly MissingPart[]): void {
-    this.healed++
-    if (parts.length > 0) this.inPart++
-    this.#stays.push(...parts)
-    this.#stays.splice(0, this.#stays.length - STAYS_SHOWN_MAX)
-    this.#options.link.heal(nowMs, parts)
   }
 
   /** Whether a trade of this time that is refused as late is told: with the gap that is open, or by a part that stays missing. */
@@ -357,7 +360,7 @@ export class Healing {
     }
     work.losses = this.#losses
     this.#again = null
-    await this.#settle()
+    await this.#settle(work)
     return true
   }
 

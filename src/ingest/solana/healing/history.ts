@@ -3,6 +3,7 @@
 import { z } from 'zod'
 import { backoffMs } from '../../../lib/backoff.ts'
 import { safeParse } from '../../../lib/safe-parse.ts'
+import { unlessAborted } from '../../../lib/wait.ts'
 import {
   BLOCK_RANGE_SLOTS,
   FETCH_ATTEMPTS_MAX,
@@ -62,17 +63,24 @@ const readPast = ({ transaction, ...rest }: TransactionAnswer): PastTransaction 
 export class History {
   requests = 0
   readonly #source: ChainSource
+  readonly #untilMs: number
+  readonly #ending = new AbortController()
   readonly #signal: AbortSignal
-  readonly #isOver: () => boolean
   readonly #commitment = 'confirmed'
   /** Endpoints that were waited for in vain, and have not answered since. */
   readonly #away = new Set<number>()
 
-  /** @param isOver whether there is no time left */
-  constructor(source: ChainSource, signal: AbortSignal, isOver: () => boolean) {
+  /** @param untilMs all that is asked for and has not come by then is told as `over`, Unix ms */
+  constructor(source: ChainSource, signal: AbortSignal, untilMs: number) {
     this.#source = source
-    this.#signal = signal
-    this.#isOver = isOver
+    this.#untilMs = untilMs
+    this.#signal = AbortSignal.any([signal, this.#ending.signal])
+    void source.wait(untilMs - source.clock.now(), this.#signal).then(() => this.end())
+  }
+
+  /** Nothing more is asked for. */
+  end(): void {
+    this.#ending.abort()
   }
 
   /** The slots from one to another that have a block which is confirmed by now, ascending. */
@@ -136,9 +144,12 @@ export class History {
     const tries = Array<number>(rpc.endpointCount).fill(0)
     let isPruned = false
     let failingSinceMs: number | null = null
-    for (let attempt = 0; !this.#isOver() && !this.#signal.aborted; attempt++) {
+    // The clock may jump.
+    for (let attempt = 0; !this.#signal.aborted && clock.now() < this.#untilMs; attempt++) {
       this.requests++
-      const answer = await rpc.call(method, params, this.#signal, tries)
+      // A call may wait behind others, which do not end with it.
+      const answer = await unlessAborted(rpc.call(method, params, this.#signal, tries), this.#signal)
+      if (answer === null) break
       const { endpoint = 0 } = answer
       const value = answer.ok && answer.result !== null ? read(answer.result) : undefined
       const verdict = answer.ok ? (answer.result === null ? 'not_yet' : 'refused') : verdictOf(answer)

@@ -4,14 +4,16 @@ import type { MissingPart } from '../../../schema/event.ts'
 export type MissingReason = MissingPart['reason']
 
 export class MissingParts {
-  readonly parts: MissingPart[] = []
+  parts: MissingPart[] = []
   /** Nothing is missing until this time but for the parts, Unix ms. */
   wholeToMs: number
   #open: MissingReason | null = null
   #toldCount = 0
+  readonly #sinceMs: number
 
   /** @param sinceMs when the gap began */
   constructor(sinceMs: number) {
+    this.#sinceMs = sinceMs
     this.wholeToMs = sinceMs
   }
 
@@ -35,6 +37,11 @@ export class MissingParts {
   /** Nothing more is fetched: what is still missing is so until this time. */
   close(toMs: number): void {
     this.#end(toMs)
+  }
+
+  /** Nothing of the gap was had in time. */
+  all(toMs: number, reason: MissingReason): void {
+    this.parts = [{ fromMs: this.#sinceMs, toMs, reason }]
   }
 
   /** The parts that have ended since this was asked for last. */
