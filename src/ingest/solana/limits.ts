@@ -1,4 +1,5 @@
 // Bounds of the feed from the chain. Every number of an endpoint is checked against one of these.
+import { assert } from '../../lib/assert.ts'
 
 /** A larger answer over HTTP is not read. A block of mainnet is some megabytes. */
 export const RPC_ANSWER_BYTES_MAX = 64 * 1024 * 1024
@@ -51,14 +52,14 @@ export const ACCOUNTS_COLLECT_MS = 200
 export const ACCOUNT_ATTEMPTS_MAX = 3
 /** The same where the node does not know an account yet that an event has named: for as long as the event is not too late. */
 export const ACCOUNT_BEHIND_ATTEMPTS_MAX = 10
-/** Transactions with a truncated log that wait to be fetched; one more is given up, which is counted and told. */
+/** Transactions with a truncated log that are fetched or wait for it; one more is given up, which is counted and told. */
 export const FETCHES_WAITING_MAX = 2_000
 /** How often a transaction is asked for that the endpoint does not have yet, and the wait between. */
 export const FETCH_ATTEMPTS_MAX = 8
 export const FETCH_RETRY_MS = 500
-/** Transactions that are asked for at once: one that nobody has must not make those behind it too late for the market. So many ask no
- *  oftener than the default rate of requests allows. */
-export const FETCH_CONCURRENCY = 4
+/** Transactions that are asked for at once: several that nobody has hold up those behind them no longer than one. So many ask no oftener
+ *  than the default rate of requests allows. */
+export const FETCH_CONCURRENCY = 3
 /** Calls in flight at once that give way to all others. */
 export const RPC_SPARE_CONCURRENCY = 4
 /** How long an endpoint is not asked for a method that it has refused, and after how many answers 429 in a row to such a call it counts
@@ -135,3 +136,8 @@ export const HEAL_PROGRESS_MS = 5_000
 export const PAUSE_MS = 2_000
 /** Intervals that could not be had, which the status of the feed shows: the newest. */
 export const STAYS_SHOWN_MAX = 16
+
+assert(
+  FETCH_CONCURRENCY + HEAL_AHEAD < RPC_CONCURRENCY,
+  'prices and pools find a place while transactions and the past do not come',
+)

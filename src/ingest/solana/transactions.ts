@@ -61,14 +61,18 @@ export interface FetchHandlers {
   onLost(signature: string, reason: string): void
 }
 
-/** Fetches transactions whose log was truncated, a few at once, and reads their events from the inner instructions. */
+/**
+ * Fetches transactions whose log was truncated, and reads their events from the inner instructions. A few are asked for at once, and told
+ * in the order in which they came: of a token the last trade is its price.
+ */
 export class TransactionFetcher {
   fetched = 0
   /** Transactions that could not be had, or were too many: their events are missing. */
   lost = 0
   readonly #turns = pLimit(FETCH_CONCURRENCY)
-  /** Those that are fetched or wait for it. */
-  readonly #fetching = new Set<Promise<void>>()
+  /** How many are not told yet; and when the newest of them is. */
+  #waiting = 0
+  #told: Promise<void> = Promise.resolve()
   readonly #rpc: Rpc
   readonly #commitment: string
   readonly #signal: AbortSignal
@@ -82,24 +86,38 @@ export class TransactionFetcher {
     this.#handlers = handlers
   }
 
-  /** Resolves when nothing is fetched any more; null: nothing is. */
+  /** Resolves when all that was to be fetched by now is told; null: it is. */
   get pending(): Promise<unknown> | null {
-    return this.#fetching.size === 0 ? null : Promise.all(this.#fetching)
+    return this.#waiting === 0 ? null : this.#told
   }
 
   fetch(signature: string, slot: number): void {
-    if (this.#turns.pendingCount >= FETCHES_WAITING_MAX) {
-      this.lost++
-      this.#handlers.onLost(signature, 'too many transactions with a truncated log')
+    if (this.#waiting >= FETCHES_WAITING_MAX) {
+      this.#lose(signature, 'too many transactions with a truncated log')
       return
     }
-    const fetching = this.#turns(() => this.#fetchOne(signature, slot)).finally(() =>
-      this.#fetching.delete(fetching),
-    )
-    this.#fetching.add(fetching)
+    this.#waiting++
+    const asking = this.#turns(() => this.#ask(signature))
+    this.#told = this.#tell(signature, slot, asking, this.#told)
   }
 
-  async #fetchOne(signature: string, slot: number): Promise<void> {
+  async #tell(signature: string, slot: number, asking: Promise<RawEvent[] | string>, before: Promise<void>) {
+    const answer = await asking
+    await before
+    this.#waiting--
+    if (typeof answer !== 'string') {
+      this.fetched++
+      this.#handlers.onEvents(signature, slot, answer)
+    } else if (!this.#signal.aborted) this.#lose(signature, answer)
+  }
+
+  #lose(signature: string, reason: string): void {
+    this.lost++
+    this.#handlers.onLost(signature, reason)
+  }
+
+  /** Its events, or why they cannot be had. */
+  async #ask(signature: string): Promise<RawEvent[] | string> {
     const options = { encoding: 'json', maxSupportedTransactionVersion: 0, commitment: this.#commitment }
     const tries = Array<number>(this.#rpc.endpointCount).fill(0)
     let reason = 'no endpoint has it'
@@ -108,11 +126,7 @@ export class TransactionFetcher {
       const { endpoint = 0 } = answer
       const isThere = answer.ok && answer.result !== null
       const read = isThere ? readEvents(answer.result, signature) : null
-      if (read !== null && typeof read !== 'string') {
-        this.fetched++
-        this.#handlers.onEvents(signature, slot, read)
-        return
-      }
+      if (read !== null && typeof read !== 'string') return read
       reason = answer.ok ? (read ?? reason) : answer.message
       tries[endpoint]++
       const verdict = answer.ok ? null : verdictOf(answer)
@@ -122,9 +136,7 @@ export class TransactionFetcher {
         if (Math.min(...tries) === Number.POSITIVE_INFINITY) break
       } else if (++attempt < FETCH_ATTEMPTS_MAX) await wait(FETCH_RETRY_MS, this.#signal)
     }
-    if (this.#signal.aborted) return
-    this.lost++
-    this.#handlers.onLost(signature, reason)
+    return reason
   }
 }
 

@@ -1,5 +1,6 @@
 // The rest of a truncated log, from endpoints that keep less of a transaction than others, or do not say it at once.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { FETCH_ATTEMPTS_MAX } from '../../../src/ingest/solana/limits.ts'
 import { LiveSource } from '../../../src/ingest/solana/source.ts'
 import { TransactionFetcher } from '../../../src/ingest/solana/transactions.ts'
 import { systemClock } from '../../../src/lib/clock.ts'
@@ -49,22 +50,49 @@ it('comes from an endpoint that keeps inner instructions, where another has none
   expect(await fetched()).toEqual({ told: [transaction.events.length], lost: 0, asked: [1, 1] })
 })
 
-it('does not wait for those before it that nobody has', async () => {
-  const source = new LiveSource(
-    { rpcUrls: [nodes[0].url], socketUrls: [], commitment: 'confirmed', requestsPerSecond: 1_000 },
-    systemClock,
-  )
-  const told: string[] = []
-  const fetcher = new TransactionFetcher(source.rpc, 'confirmed', new AbortController().signal, {
-    onEvents: (signature) => told.push(signature),
-    onLost: (signature) => told.push(`lost ${signature}`),
+describe('several at once', () => {
+  let fetcher: TransactionFetcher
+  let told: string[]
+  const [node, others] = [() => nodes[0], ['first', 'second', 'third']]
+  const asked = () =>
+    node()
+      .asked('getTransaction')
+      .map(({ params }) => params[0])
+  beforeEach(() => {
+    const rpcUrls = [node().url]
+    const source = new LiveSource(
+      { rpcUrls, socketUrls: [], commitment: 'confirmed', requestsPerSecond: 1_000 },
+      systemClock,
+    )
+    told = []
+    fetcher = new TransactionFetcher(source.rpc, 'confirmed', new AbortController().signal, {
+      onEvents: (signature) => told.push(signature),
+      onLost: (signature) => told.push(`lost ${signature}`),
+    })
   })
-  const nobodys = ['first', 'second', 'third']
-  for (const signature of [...nobodys, transaction.signature]) fetcher.fetch(signature, transaction.slot)
-  await fetcher.pending
-  expect(told[0]).toBe(transaction.signature)
-  expect(told.slice(1).sort()).toEqual(nobodys.map((signature) => `lost ${signature}`).sort())
-  expect(fetcher.pending).toBe(null)
+
+  it('are told in the order in which they were asked for, whichever is there first', async () => {
+    const later = transactionOf('later', world.slot, world.launch(SOL).events, {
+      ...{ noiseBytes: 20_000, isRouted: true },
+    })
+    const both = [later.signature, transaction.signature]
+    for (const signature of both) fetcher.fetch(signature, world.slot)
+    await expect.poll(asked, { interval: 5, timeout: 10_000 }).toContain(transaction.signature)
+    node().history.add(later)
+    await fetcher.pending
+    expect(told).toEqual(both)
+    expect(fetcher.pending).toBe(null)
+  })
+
+  it('that nobody has hold up the next as long as one of them', async () => {
+    const all = [...others, transaction.signature]
+    for (const signature of all) fetcher.fetch(signature, transaction.slot)
+    await fetcher.pending
+    expect(told).toEqual([...others.map((signature) => `lost ${signature}`), transaction.signature])
+    // In turn, not each to its end.
+    expect(new Set(asked().slice(0, others.length))).toEqual(new Set(others))
+    expect(asked()).toHaveLength(others.length * FETCH_ATTEMPTS_MAX + 1)
+  })
 })
 
 it('that no endpoint keeps is told as lost', async () => {
