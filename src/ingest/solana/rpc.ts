@@ -192,6 +192,8 @@ export class RpcClient implements Rpc {
 
   /** Whether an endpoint is of the wanted chain; null where it does not say. Does not reject. */
   async isOfChain(endpoint: Endpoint, signal: AbortSignal): Promise<boolean | null> {
+    // A connection that was lost does not wait for calls.
+    if (this.#isKnown(endpoint)) return true
     const fault = await this.#limit(() => this.#whyNotOfChain(endpoint, signal))
     return fault === null ? true : fault.ok || fault.fault !== 'other_chain' ? null : false
   }
@@ -207,16 +209,20 @@ export class RpcClient implements Rpc {
     return why ?? this.#request(endpoint, method, params, signal, lane)
   }
 
+  /** Whether an endpoint needs not be asked which chain it is of. */
+  #isKnown({ url }: Endpoint): boolean {
+    return this.#options.genesis === undefined || this.#checked.has(url)
+  }
+
   async #whyNotOfChain(
     endpoint: Endpoint,
     signal: AbortSignal,
     lane: Lane = 'live',
   ): Promise<RpcAnswer | null> {
-    const { genesis } = this.#options
-    if (genesis === undefined || this.#checked.has(endpoint.url)) return null
+    if (this.#isKnown(endpoint)) return null
     const answer = await this.#request(endpoint, 'getGenesisHash', [], signal, lane)
     if (!answer.ok) return answer
-    if (answer.result !== genesis)
+    if (answer.result !== this.#options.genesis)
       return this.#failed(
         'other_chain',
         `${endpoint.host} is an endpoint of another chain than Solana's mainnet`,

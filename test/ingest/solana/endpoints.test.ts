@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { endpointsOf, withoutAddresses } from '../../../src/ingest/solana/endpoints.ts'
-import { HEAL_BACK_SLOTS, RPC_PAUSE_MS } from '../../../src/ingest/solana/limits.ts'
+import { HEAL_BACK_SLOTS, RPC_CONCURRENCY, RPC_PAUSE_MS } from '../../../src/ingest/solana/limits.ts'
 import { PUMP_PROGRAM } from '../../../src/ingest/solana/programs.ts'
 import { RpcClient } from '../../../src/ingest/solana/rpc.ts'
 import { SolanaFeed, type SolanaOptions } from '../../../src/ingest/solana/solana.ts'
@@ -100,6 +100,21 @@ describe('an endpoint of another chain', () => {
     await expect.poll(() => started.describe().isConnected, soon).toBe(true)
     expect(started.describe().host).toBe(`127.0.0.1:${nodes[0].port}`)
   })
+})
+
+it('whose chain is known is subscribed to again, however many calls hang', async () => {
+  const rpc = new RpcClient({
+    endpoints: endpointsOf([nodes[0].url]),
+    ...{ requestsPerSecond: 1_000, genesis: nodes[0].genesis },
+  })
+  const [endpoint] = endpointsOf([nodes[0].url])
+  expect(await rpc.isOfChain(endpoint, signal)).toBe(true)
+  nodes[0].refusals.getSlot = 'hang'
+  const stopping = new AbortController()
+  const calls = Array.from({ length: RPC_CONCURRENCY }, () => rpc.call('getSlot', [], stopping.signal))
+  const first = await Promise.race([...calls, rpc.isOfChain(endpoint, signal)])
+  stopping.abort()
+  expect(first).toBe(true)
 })
 
 describe('calls', () => {
