@@ -125,6 +125,30 @@ describe('a file that breaks off', () => {
   })
 })
 
+describe('a last row that is none, though the file is whole,', () => {
+  const trades = [1, 2].map((n) => ({
+    ...{ ts: NOON_MS + n, symbol: 'A', price: 1.5, size: 3, wallet: n === 1 ? 'w' : 'w\u0007' },
+  }))
+  const refused = { state: 'finished', rows: 2, error: null, trades: 1 }
+
+  test.each([
+    ['a JSON value', JSON.stringify(trades)],
+    ['a JSON value of several lines', JSON.stringify(trades, null, 1)],
+    ['a line of JSON', trades.map((trade) => JSON.stringify(trade)).join('\n')],
+  ])('is refused by itself: %s without a line feed at its end', async (_, text) => {
+    expect(await play('last.json', text)).toEqual(refused)
+  })
+
+  test('is refused by itself: Parquet', async () => {
+    const path = join(folder, 'last.parquet')
+    await readSql(
+      `COPY (SELECT ${NOON_MS} + i AS ts, 'A' AS symbol, 1.5 AS price, 3 AS size, 'w' || CASE i WHEN 1 THEN chr(7) ELSE '' END AS wallet
+       FROM range(2) r(i)) TO '${path}' (FORMAT parquet)`,
+    )
+    expect(await play('last.parquet', readFileSync(path))).toEqual(refused)
+  })
+})
+
 describe('a compressed file that was cut fails, wherever that was', () => {
   /** Where a line ends in the compressed bytes nobody knows: a cut there was taken for the end of the file. */
   const shares = [0.5, 0.9]

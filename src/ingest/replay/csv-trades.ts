@@ -29,7 +29,8 @@ export async function openCsv(options: SourceOptions): Promise<TradeFile> {
     const { names, rowsFrom } = readCsvHead(lines, first, dialect, mapping)
     const columns = resolveColumns(mapping, names, symbol)
     const rows = new CsvRows(dialect, names, columns, options)
-    return { rowsTotal: null, columns: names, batches: rows.read(lines.slice(rowsFrom), blocks), close }
+    const batches = rows.read(lines.slice(rowsFrom), blocks)
+    return { rowsTotal: null, columns: names, isLastWhole: () => false, batches, close }
   } catch (error) {
     await close()
     throw error

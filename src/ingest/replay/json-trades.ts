@@ -20,7 +20,8 @@ export async function openJson(options: SourceOptions): Promise<TradeFile> {
     const names = new Set<string>()
     for (const record of records) addNames(record, names)
     const rows = new JsonRows(names, options)
-    return { rowsTotal: null, columns: [...names], batches: rows.read(head, items), close }
+    const isLastWhole = () => rows.isLastWhole
+    return { rowsTotal: null, columns: [...names], isLastWhole, batches: rows.read(head, items), close }
   } catch (error) {
     await close()
     throw error
@@ -57,6 +58,8 @@ function toRaw(value: unknown): RawValue {
 }
 
 class JsonRows {
+  /** The last record was JSON: no part of one is. */
+  isLastWhole = true
   #names: ReadonlySet<string>
   readonly #options: SourceOptions
   #columns: TradeColumns
@@ -85,6 +88,7 @@ class JsonRows {
   }
 
   #add(item: JsonItem): void {
+    this.isLastWhole = typeof item !== 'string'
     if (typeof item === 'string') this.#builder.addMalformed(item)
     else {
       const doubt = this.#noteNames(item)

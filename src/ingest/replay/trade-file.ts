@@ -19,7 +19,7 @@ const [LINE_FEED, CARRIAGE_RETURN] = [0x0a, 0x0d]
  * @throws StoreError `invalid`, after the rows that could be read, where these are not all of the file
  */
 async function* untilWholeEnd(
-  { batches, rowsTotal }: Pick<TradeFile, 'batches' | 'rowsTotal'>,
+  { batches, rowsTotal, isLastWhole = () => true }: TradeFile,
   path: string,
 ): AsyncGenerator<TradeBatch> {
   let rows = 0
@@ -30,7 +30,8 @@ async function* untilWholeEnd(
       endsWithFault = batch.faults.get(batch.rows - 1)?.reason === 'row_malformed'
       yield batch
     }
-    if (endsWithFault && !(await endsWithLine(path))) throw new Error('it ends within a row')
+    if (endsWithFault && !isLastWhole() && !(await endsWithLine(path)))
+      throw new Error('it ends within a row')
     if (rowsTotal !== null && rows !== rowsTotal) throw new Error(`it has ${rowsTotal} rows by its own count`)
   } catch (error) {
     if (error instanceof StoreError) throw error

@@ -15,6 +15,11 @@ export interface TradeFile {
   rowsTotal: number | null
   /** The names of the columns. */
   columns: readonly string[]
+  /**
+   * Whether the row that was read last is all of one, whatever is wrong with it: of one that is not, the file may have broken off within
+   * it. Not there: no row of the format can be a part.
+   */
+  isLastWhole?(): boolean
   /** May be iterated once. Closes the file at its end, or when the iteration is left early. */
   batches: AsyncGenerator<TradeBatch>
   /** Closes a file that is not read. May be called more than once. */
