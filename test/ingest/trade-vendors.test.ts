@@ -259,9 +259,9 @@ describe('Databento', () => {
     const path = join(folder, 'es.parquet')
     await readSql(
       `COPY (SELECT ${T}456789::UBIGINT AS ts_event, 1 AS publisher_id, 5482 AS instrument_id, 'B' AS side,
-       168500000000 AS price, 5 AS size) TO '${path}' (FORMAT parquet)`,
+       unnest([168500000000, 9223372036854775807]) AS price, 5 AS size) TO '${path}' (FORMAT parquet)`,
     )
-    expect(await read(path)).toEqual([[T, '5482', 168.5, 5, 'buy']])
+    expect(await read(path)).toEqual([[T, '5482', 168.5, 5, 'buy'], 'price_invalid'])
   })
 })
 

@@ -50,12 +50,10 @@ async function openTable(
   const builder = new TradeBatchBuilder(columns, batchRows, dictionary)
   const selected = selectColumns(columns, columnOf, dictionary.length > 0)
   const isTimeInMs = isTimestamp(columnOf(columns.ts))
-  const priceUnit = columns.isPriceFixed && isWhole(columnOf(columns.price)) ? 1e9 : 1
   const add = (raw: RawTrade): void => {
     const tsMs = isTimeInMs ? (typeof raw.ts === 'number' ? raw.ts : Number.NaN) : readTime(raw.ts, raw.date)
     const code =
       dictionary.length > 0 ? Number(raw.symbol ?? 0) : builder.codeOf(symbol ?? String(raw.symbol ?? ''))
-    if (typeof raw.price === 'number') raw.price /= priceUnit
     builder.addRead(raw, tsMs, builder.readPrice(raw.price), code)
   }
   const sql = `SELECT ${selected.map(([, expression]) => expression).join(', ')} FROM ${table}`
@@ -145,11 +143,12 @@ function selectColumns(
   isNumbered: boolean,
 ): [column: keyof RawTrade, sql: string][] {
   const text = (name: string): string => textSql(columnOf(name))
-  const { ts, date, price, size, symbol, side, wallet, tx } = columns
+  const { ts, date, price, size, symbol, side, wallet, tx, isPriceFixed } = columns
   const code = (name: string): string => `(enum_code(nullif(${text(name)}, '')::symbols) + 1)::DOUBLE`
   const selected: [keyof RawTrade, string][] = [
     ['ts', date === null ? timeSql(columnOf(ts)) : text(ts)],
-    ['price', numberSql(columnOf(price))],
+    // As the other formats have it: one of the whole numbers is no price, which a double would not tell.
+    ['price', isPriceFixed && isWhole(columnOf(price)) ? text(price) : numberSql(columnOf(price))],
     ['size', numberSql(columnOf(size))],
   ]
   if (date !== null) selected.push(['date', text(date)])
