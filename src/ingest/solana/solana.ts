@@ -17,7 +17,7 @@ import type { Urgency } from './enrichment/enrichment-queue.ts'
 import { Healing } from './healing/healing.ts'
 import type { ToldTransaction } from './healing/held-notifications.ts'
 import { newestOf, wholeToMs } from './healing/recorded.ts'
-import { ENRICH_TICK_MS, IN_FLIGHT_MS, PREDECESSOR_MS_MAX } from './limits.ts'
+import { ENRICH_TICK_MS, EVENT_AHEAD_MS_MAX, IN_FLIGHT_MS, PREDECESSOR_MS_MAX } from './limits.ts'
 import { MAINNET_GENESIS, ORCA_SOL_USDC, PYTH_SOL_USD } from './programs.ts'
 import { type ReportedPrice, readOrca, readPyth, SolPrices } from './sol-price.ts'
 import type { ChainSource, Commitment } from './source.ts'
@@ -373,6 +373,8 @@ export class SolanaFeed implements Feed {
     if (topic === 'pyth') {
       const reported = readPyth(account)
       if (reported === null) this.#parts.counters.countRejected('sol_price_unreadable')
+      // Those that follow would be older.
+      else if (reported.atMs > nowMs + EVENT_AHEAD_MS_MAX) this.#parts.counters.countRejected('time_invalid')
       else believed = this.#prices.setPyth(reported, nowMs)
     } else {
       const usd = readOrca(account)

@@ -1,5 +1,6 @@
 // The feed on a local node that does what real ones do to their readers.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { EVENT_AHEAD_MS_MAX } from '../../../src/ingest/solana/limits.ts'
 import { SolanaFeed, type SolanaOptions } from '../../../src/ingest/solana/solana.ts'
 import { LiveSource, type LiveSourceOptions } from '../../../src/ingest/solana/source.ts'
 import type { Feed } from '../../../src/ingest/types.ts'
@@ -425,6 +426,14 @@ describe('the price of SOL', () => {
     expect(prices()).toEqual([150, 151])
     node.setSolPrice(160, Date.now(), 159)
     await expect.poll(() => prices().at(-1), soon).toBe(160)
+  })
+
+  it('of a time to come is none, and those that follow are believed', async () => {
+    const feed = await connected()
+    node.setSolPrice(150.5, Date.now() + EVENT_AHEAD_MS_MAX + 60_000)
+    await expect.poll(() => feed.describe().rejected, soon).toEqual({ time_invalid: 1 })
+    node.setSolPrice(151, Date.now())
+    await expect.poll(prices, soon).toEqual([150, 151])
   })
 
   it('of an account that is not fully verified, too old or another’s is none', async () => {
