@@ -95,11 +95,9 @@ export class BirdeyeClient {
     }
   }
 
-  /** Decides by the status alone: a body that does not end must not hide that Birdeye asks for a pause. */
-  #toFault(response: Response): BirdeyeAnswer {
-    const { status, headers } = response
-    // Read in the background, within the same bounds, so that the connection can be used again.
-    readBoundedText(response, PROVIDER_ANSWER_BYTES_MAX).catch(() => {})
+  /** Decides by the status alone: a body that does not end must hide no pause that Birdeye asks for, and keep no connection. */
+  #toFault({ status, headers, body }: Response): BirdeyeAnswer {
+    body?.cancel().catch(() => {})
     const retryAfterMs = readRetryAfterMs(headers.get('retry-after'), headers.get('date'))
     const pauseMs = retryAfterMs ?? (status === 429 ? PROVIDER_PAUSE_MS : 0)
     if (status === 429 || status === 503) this.#pace.pause(Math.min(pauseMs, PROVIDER_PAUSE_MS_MAX))

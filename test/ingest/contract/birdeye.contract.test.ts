@@ -208,6 +208,14 @@ describe.each(KINDS)('the feed %s', (name, ask, requests) => {
     },
   )
 
+  test.runIf(isOne)('a failure that never ends keeps no connection', async () => {
+    const [birdeye, { signal }] = [client(), new AbortController()]
+    upstream.answers[PRICE_PATH] = endless(500)
+    for (let asked = 0; asked < 5; asked++)
+      expect(await birdeye.get(PRICE_PATH, 'x', signal)).toMatchObject({ fault: 'refused' })
+    await expect.poll(() => network.connections.open, soon).toBe(0)
+  })
+
   test('an answer that is cut anywhere counts as missing, and then one comes through', async () => {
     // Each cut connection gives the next one, wherever it was cut.
     network.faultOf = (connection) => (connection < 30 ? { cutAfterBytes: connection * 10 } : {})
