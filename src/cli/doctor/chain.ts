@@ -15,7 +15,7 @@ export const endpointChecks = ({ solana: { rpcUrls, socketUrls } }: Config, cloc
 async function checkOne(rpcUrl: string, socketUrl: string | null, clock: Clock): Promise<CheckResult> {
   // Loaded here: no other check reads the chain.
   const { checkEndpoint } = await import('../../ingest/solana/check-endpoint.ts')
-  const { host, problem, lacks, slot, priceAgeMs } = await checkEndpoint(rpcUrl, socketUrl, clock)
+  const { host, problem, lacks, unchecked, slot, priceAgeMs } = await checkEndpoint(rpcUrl, socketUrl, clock)
   if (problem !== null)
     return fail(
       `${host} cannot serve the feed: ${problem}`,
@@ -25,6 +25,11 @@ async function checkOne(rpcUrl: string, socketUrl: string | null, clock: Clock):
     return warn(
       `${host} refuses ${lacks.join('; ')}`,
       'a plan that allows it, or a second endpoint in --solana-rpc',
+    )
+  if (unchecked.length > 0)
+    return warn(
+      `${host} was not asked for ${unchecked.join(', ')}: it asked for a pause, or was slow`,
+      'try again later; if that stays so, a plan that allows more, or a second endpoint in --solana-rpc',
     )
   if (priceAgeMs === null || priceAgeMs > PRICE_AGE_MS_MAX)
     return warn(

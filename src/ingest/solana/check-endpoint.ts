@@ -15,6 +15,8 @@ export interface EndpointReport {
   problem: string | null
   /** What it lacks, though the feed works without it. */
   lacks: string[]
+  /** Methods of which nobody knows, as there was no time: it has asked for a pause, or was slow. */
+  unchecked: string[]
   /** Its newest slot; null: it did not tell. */
   slot: number | null
   /** Age of its price of SOL, ms; null: it did not tell. */
@@ -24,24 +26,29 @@ export interface EndpointReport {
 const CHECK_MS_MAX = 10_000
 const accountsSchema = z.object({ value: z.array(z.unknown()) })
 
-/** Asks an endpoint what the feed will ask. Takes `CHECK_MS_MAX` for each of its two parts at most. */
+/** Asks an endpoint what the feed will ask. @param msMax for each of its two parts */
 export async function checkEndpoint(
   rpcUrl: string,
   socketUrl: string | null,
   clock: Clock,
+  msMax = CHECK_MS_MAX,
 ): Promise<EndpointReport> {
   const [endpoint] = endpointsOf([rpcUrl])
   const rpc = new RpcClient({ endpoints: [endpoint], requestsPerSecond: 5 })
-  const signal = AbortSignal.timeout(CHECK_MS_MAX)
+  const signal = AbortSignal.timeout(msMax)
   const report: EndpointReport = {
     host: endpoint.host,
     problem: null,
     lacks: [],
+    unchecked: [],
     slot: null,
     priceAgeMs: null,
   }
   const genesis = await rpc.call('getGenesisHash', [], signal)
-  if (!genesis.ok) return { ...report, problem: genesis.message }
+  if (!genesis.ok) {
+    const isLate = genesis.fault === 'stopped'
+    return { ...report, problem: isLate ? `it did not answer within ${msMax} ms` : genesis.message }
+  }
   if (genesis.result !== MAINNET_GENESIS)
     return { ...report, problem: 'it is of another chain than Solana’s mainnet' }
   const slot = await rpc.call('getSlot', [], signal)
@@ -55,10 +62,11 @@ export async function checkEndpoint(
     const account = readAccount(safeParse(accountsSchema, prices.result).data?.value[0])
     const price = account === undefined ? null : readPyth(account)
     if (price !== null) report.priceAgeMs = clock.now() - price.atMs
-  } else report.lacks.push('getMultipleAccounts: no price of SOL, and no pools')
+  } else if (prices.fault === 'stopped') report.unchecked.push('getMultipleAccounts')
+  else report.lacks.push('getMultipleAccounts: no price of SOL, and no pools')
   const history = await rpc.call('getSignaturesForAddress', [PUMP_PROGRAM, { limit: 1 }], signal)
-  if (!history.ok) report.lacks.push('getSignaturesForAddress')
-  report.problem = await subscriptionProblem(rpcUrl, socketUrl, clock)
+  if (!history.ok) report[history.fault === 'stopped' ? 'unchecked' : 'lacks'].push('getSignaturesForAddress')
+  report.problem = await subscriptionProblem(rpcUrl, socketUrl, clock, msMax)
   return report
 }
 
@@ -67,6 +75,7 @@ async function subscriptionProblem(
   rpcUrl: string,
   socketUrl: string | null,
   clock: Clock,
+  msMax: number,
 ): Promise<string | null> {
   const source = new LiveSource(
     {
@@ -78,7 +87,7 @@ async function subscriptionProblem(
     clock,
   )
   const ending = new AbortController()
-  const signal = AbortSignal.any([ending.signal, AbortSignal.timeout(CHECK_MS_MAX)])
+  const signal = AbortSignal.any([ending.signal, AbortSignal.timeout(msMax)])
   let isPulsing = false
   const nothing = () => {}
   const handlers = {

@@ -4,6 +4,7 @@ import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { checkEndpoint } from '../../../src/ingest/solana/check-endpoint.ts'
 import { endpointsOf, withoutAddresses } from '../../../src/ingest/solana/endpoints.ts'
 import { HEAL_BACK_SLOTS, RPC_CONCURRENCY, RPC_PAUSE_MS } from '../../../src/ingest/solana/limits.ts'
 import { PUMP_PROGRAM } from '../../../src/ingest/solana/programs.ts'
@@ -100,6 +101,21 @@ describe('an endpoint of another chain', () => {
     await expect.poll(() => started.describe().isConnected, soon).toBe(true)
     expect(started.describe().host).toBe(`127.0.0.1:${nodes[0].port}`)
   })
+})
+
+it('an endpoint that asks for a pause while it is checked is not told to lack what it was not asked for', async () => {
+  const [node] = nodes
+  node.refusals.getSlot = { status: 429, headers: { 'Retry-After': '60' } }
+  const pulse = setInterval(() => node.nextSlot(), 20)
+  const report = await checkEndpoint(node.url, socketOf(node), systemClock, 3_000)
+  clearInterval(pulse)
+  expect(report).toMatchObject({
+    ...{ problem: null, slot: null, lacks: [] },
+    unchecked: ['getMultipleAccounts', 'getSignaturesForAddress'],
+  })
+  expect(node.asked('getMultipleAccounts')).toEqual([])
+  node.refusals.getGenesisHash = 'hang'
+  expect((await checkEndpoint(node.url, socketOf(node), systemClock, 50)).problem).toContain('did not answer')
 })
 
 it('whose chain is known is subscribed to again, however many calls hang', async () => {
