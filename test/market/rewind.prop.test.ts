@@ -1,6 +1,6 @@
 // Market time that a wrong clock moved ahead goes back, and the market goes on as one whose clock was right.
 import fc from 'fast-check'
-import { expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { Market } from '../../src/market/market.ts'
 import type { MarketEvent } from '../../src/schema/event.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
@@ -108,4 +108,58 @@ it('keeps tokens, prices and tabs, and nothing of them is of a later time', () =
   expect(market.snapshot(known)?.volume24h).toBe(3)
   trade([market], [{ mint: 0, afterMs: 0, price: 4 }], nowMs)
   expect(market.datapoint(known)).toMatchObject({ priceUsd: 4, volume24h: 7 })
+})
+
+describe('versions, after a rewind', () => {
+  it('are dropped by their age as ever', () => {
+    const market = newMarket()
+    const trades = (ts: number, count: number) => {
+      for (let at = 0; at < count; at++) trade([market], [{ mint: 0, afterMs: 0, price: 1 }], ts)
+    }
+    trades(START_MS + DAY_MS, 20_000)
+    market.apply({ type: 'rewind', ts: START_MS }, START_MS)
+    for (let at = 1; at <= 5; at++) trades(START_MS + at * 10 * MINUTE_MS, 16_384)
+    expect(market.stats().versionsHeld).toBeLessThan(3 * 16_384)
+    expect(market.stats().versionsDroppedEarly).toBe(0)
+  })
+
+  it('of before are known until then, and those of the wrong time never, also where their token was evicted', () => {
+    const market = new Market({ tokensMax: 1 })
+    trade([market], [{ mint: 0, afterMs: 0, price: 2 }], START_MS)
+    const wrongMs = START_MS + 10 * HOUR_MS
+    for (const [at, price] of [7, 9].entries()) trade([market], [{ mint: 0, afterMs: at, price }], wrongMs)
+    const pricesAt = (timeMs: number) =>
+      market.versionsAt(MINTS[0] as string, timeMs).map(({ priceUsd }) => priceUsd)
+    const nowMs = START_MS + MINUTE_MS
+    market.apply({ type: 'rewind', ts: nowMs }, nowMs)
+    expect([pricesAt(nowMs - 1), pricesAt(nowMs)]).toEqual([[2], [9]])
+    trade([market], [{ mint: 1, afterMs: 0, price: 1 }], wrongMs)
+    market.apply({ type: 'rewind', ts: nowMs }, nowMs)
+    trade([market], [{ mint: 0, afterMs: 2 * MINUTE_MS, price: 3 }], wrongMs)
+    expect(pricesAt(wrongMs + 1)).toEqual([])
+  })
+})
+
+it('what was said and traded in the wrong time is of now, and grows old', () => {
+  const market = newMarket()
+  const wrongMs = START_MS + 2 * DAY_MS
+  trade([market], [{ mint: 0, afterMs: 0, price: 1 }], wrongMs)
+  const said = { unique_wallet_1h: 777, enriched_source: 'birdeye', enriched_at: wrongMs }
+  market.apply({ type: 'patch', mint: MINTS[0] as string, ts: wrongMs, fields: said }, wrongMs)
+  market.apply({ type: 'rewind', ts: START_MS }, START_MS)
+  const shown = () => market.datapoint(MINTS[0] as string)
+  expect(shown()).toMatchObject({ unique_wallet_1h: 777, enriched_at: START_MS })
+  expect(shown()?.recentTrades.map(({ timestamp }) => timestamp)).toEqual([START_MS])
+  for (let ts = START_MS; ts <= START_MS + 3 * HOUR_MS; ts += HOUR_MS) {
+    const event = {
+      type: 'trade',
+      mint: MINTS[0] as string,
+      ts,
+      side: 'buy',
+      tokenAmount: 1,
+      priceUsd: 1,
+    } as const
+    expect(market.apply({ ...event, wallet: 'a' }, ts)).toBe(null)
+  }
+  expect(shown()).toMatchObject({ unique_wallet_1h: 1, enriched_source: 'trades' })
 })

@@ -64,6 +64,10 @@ export function addReport(reports: EnrichmentReports, fields: PatchFields, nowMs
   return [...kept, { source, atMs: Math.min(fields.enriched_at ?? nowMs, nowMs), values }]
 }
 
+/** Market time has gone back: what was said later was said at `timeMs`. */
+export const rewindReports = (reports: EnrichmentReports, timeMs: number): EnrichmentReports =>
+  reports.map((report) => ({ ...report, atMs: Math.min(report.atMs, timeMs) }))
+
 /** What is left of a report, if anything. */
 function withoutFields(
   report: EnrichmentReport,

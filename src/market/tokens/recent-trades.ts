@@ -83,6 +83,18 @@ export class RecentTrades implements Saved {
     )
   }
 
+  /** Market time has gone back: trades of later than `timeMs` count as of then. */
+  rewindTo(slot: number, timeMs: number): void {
+    const { counts, chunks } = this.#blockOf(slot)
+    const token = slot & TOKEN_MASK
+    for (let age = 1; age <= Math.min(counts[token], RECENT_TRADES_MAX); age++) {
+      const place = placeOf(chunks, token, counts[token] - age)
+      const signedMs = this.#places.signedMs(place)
+      if (Math.abs(signedMs) <= timeMs) return
+      this.#places.writeNumbers(place, Math.sign(signedMs) * timeMs, this.#places.sol(place))
+    }
+  }
+
   clear(slot: number): void {
     const { counts, chunks } = this.#blockOf(slot)
     const token = slot & TOKEN_MASK

@@ -117,15 +117,19 @@ export class VersionHistory implements Saved {
     this.#latest[slot] = NONE
   }
 
-  /** Forgets a token's versions; the records stay until they expire. */
-  clear(slot: number): void {
-    this.#latest[slot] = NONE
-  }
-
   /** A token takes a slot, with the versions that it had before it was evicted. */
   admit(slot: number, mint: string): void {
     this.#latest[slot] = this.#evicted.get(mint) ?? NONE
     this.#evicted.delete(mint)
+  }
+
+  /** Market time has gone back: versions of later than `timeMs` were in effect at no time, and others until then at most. */
+  rewindTo(timeMs: number): void {
+    for (const { values } of this.#segments)
+      for (let at = 0; at < values.length; at += STRIDE) {
+        values[at + BEGAN_AT] = Math.min(values[at + BEGAN_AT], timeMs)
+        values[at + ENDED_AT] = Math.min(values[at + ENDED_AT], timeMs)
+      }
   }
 
   *save(slotsUsed: number): Iterable<Section> {
