@@ -242,7 +242,7 @@ export class Market {
     })
   }
 
-  /** At most a second of market time old. */
+  /** At most a second of market time old, but what time alone has moved, which is as far as in the orders by these figures. */
   totals(): MarketTotals {
     return this.#parts.totals.read()
   }

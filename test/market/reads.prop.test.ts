@@ -1,9 +1,12 @@
 // Reads change nothing: a market that was read between its events gives the same bytes at the end as one that was not.
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
+import { HOUR_MS } from '../../src/lib/time.ts'
 import { Market } from '../../src/market/market.ts'
+import { RANKED_PER_READ_MAX } from '../../src/market/rankings/limits.ts'
 import type { FigureRange, Page, PageQuery } from '../../src/market/types.ts'
 import type { MarketEvent } from '../../src/schema/event.ts'
+import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { fewAndMany } from '../support/cases.ts'
 import { KINDS, MINTS, READS } from './answers.ts'
 
@@ -170,6 +173,37 @@ it('a page or a list that says that it is the newest is what would be read now, 
     }),
     { numRuns: RUNS },
   )
+})
+
+it('all reads of one market time find the same order, also where time has moved more than are ranked at once', () => {
+  const market = new Market({ tokensMax: 3 * RANKED_PER_READ_MAX })
+  const startMs = Math.ceil(START_MS / HOUR_MS) * HOUR_MS
+  for (let at = 0; at < 3 * RANKED_PER_READ_MAX; at++) {
+    const mint = mintOfSymbol(`moved ${at}`)
+    market.apply({ type: 'trade', mint, ts: startMs, side: 'buy', tokenAmount: 1, priceUsd: 1 + at }, startMs)
+  }
+  const query = { tab: 'all', sort: 'volume_1h', order: 'asc', limit: 1, offset: 0 } as const
+  const read = () => {
+    const page = market.page(query)
+    const found = market.freeze('all', 'hot', {
+      ...{ search: null, analysesMax: null, ranges: [{ figure: 'volume_1h', min: 1, max: null }] },
+    })
+    expect(page.isNewest()).toBe(true)
+    return [`${page.ndjson}`, page.contentVersion, found.size]
+  }
+  // An order that nobody has read for a while is made anew, and exact.
+  market.advanceTo(startMs + HOUR_MS - 1)
+  const before = read()
+  market.advanceTo(startMs + HOUR_MS)
+  const reads = [read(), read(), read()]
+  expect(reads[0]).not.toEqual(before)
+  for (const again of reads) expect(again).toEqual(reads[0])
+  // The others follow.
+  for (const ms of [1, 2]) {
+    market.advanceTo(startMs + HOUR_MS + ms)
+    read()
+  }
+  expect(read()[2]).toBe(0)
 })
 
 it('a patched sum expires when its window moves, whether the list was read before or not', () => {

@@ -50,7 +50,8 @@ export function marketRoutes(deps: MarketParts): PlainRoute[] {
       answersMarket: true,
       summary: 'The whole market in a few numbers',
       docs: jsonDocs('getMarketTotals', 'market', 'The totals', totalsAnswerSchema, {
-        description: 'Sums over all tokens that the market holds, at most a second old.',
+        description:
+          'Sums over all tokens that the market holds, at most a second old. Of more than 2048 tokens whose trades grow a day old at once, the others follow within minutes.',
       }),
       handle: () => answerTotals(market),
     },

@@ -26,14 +26,12 @@ export function filterRanking(
 ): RankingSnapshot {
   const { rankings } = parts
   const tests = [...rangeTests(filter.ranges ?? [], parts), ...otherTests(filter, parts)]
-  // Before the order, which is that of the keys of then: asking again might find others of tokens that time has moved.
-  const keys = rankings.keysOf(sort)
   const slots =
     filter.mints == null
       ? allOf(rankings.of(tab, sort))
       : rankings.sort(slotsOf(filter.mints, tab, parts), sort)
   const passing = tests.reduce((left, test) => left.subarray(0, keep(left, test)), slots).slice()
-  return rankingOf(passing, countKnown(passing, keys))
+  return rankingOf(passing, countKnown(passing, rankings.keysOf(sort)))
 }
 
 /** Changes when the passing of time may have changed a list: its order, or which tokens pass. */
@@ -102,7 +100,7 @@ function readerOf(figure: RangeFigure, { tokens, rankings, time }: FilterParts):
   const { marketCap, createdAtMs } = tokens.columns
   const { nowMs } = time
   if (isFigureSort(figure)) {
-    const keys = rankings.figureOrders.keys(figure)
+    const keys = rankings.figureOrders.read(figure).keys
     return (slot) => keys[slot]
   }
   if (figure === 'market_cap') return (slot) => marketCap[rowIndex(slot)]

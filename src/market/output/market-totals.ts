@@ -37,9 +37,9 @@ export class MarketTotalsCache {
     return {
       tokens: size,
       launches24h,
-      volume24hUsd: sum(figureOrders.keys('volume_24h')),
-      buys24h: sum(figureOrders.keys('buys_24h')),
-      sells24h: sum(figureOrders.keys('sells_24h')),
+      volume24hUsd: sum(figureOrders.read('volume_24h').keys),
+      buys24h: sum(figureOrders.read('buys_24h').keys),
+      sells24h: sum(figureOrders.read('sells_24h').keys),
     }
   }
 }

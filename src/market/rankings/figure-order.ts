@@ -1,6 +1,7 @@
 import { TABS, type Tab } from '../../schema/vocabulary.ts'
 import { KEY_UNKNOWN } from './chunk.ts'
 import { LazyRanking } from './lazy-ranking.ts'
+import { RANKED_PER_READ_MAX } from './limits.ts'
 
 /** What is known of a token's key. */
 const CURRENT = 0
@@ -29,7 +30,7 @@ export interface FigureOrderSources {
 export class FigureOrder {
   readonly #sources: FigureOrderSources
   /** By slot; KEY_UNKNOWN for unknown. */
-  readonly #keys: Float64Array
+  readonly keys: Float64Array
   readonly #state: Uint8Array
   /** By a tab's index in TABS; those that were asked for. */
   readonly #rankings: (LazyRanking | null)[] = TABS.map(() => null)
@@ -45,22 +46,24 @@ export class FigureOrder {
 
   constructor(sources: FigureOrderSources, nowMs: number) {
     this.#sources = sources
-    this.#keys = new Float64Array(sources.capacity)
+    this.keys = new Float64Array(sources.capacity)
     this.#state = new Uint8Array(sources.capacity)
     this.usedAtMs = nowMs
     this.#fromMs = sources.fromMs()
     for (let slot = 0; slot < sources.slotsUsed(); slot++)
-      this.#keys[slot] = sources.has(slot, 'all') ? this.#read(slot) : KEY_UNKNOWN
+      this.keys[slot] = sources.has(slot, 'all') ? this.#read(slot) : KEY_UNKNOWN
   }
 
-  /** The keys by slot, for a reader: those of all tokens that events have changed are exact. */
-  keys(nowMs: number, movedMax: number): Float64Array {
+  /**
+   * Before a read: all that events have changed is read again. Of what time has moved a part is, once at each market time, so that all
+   * who read then find the same order.
+   */
+  settleForReader(nowMs: number): void {
+    this.settle(nowMs === this.usedAtMs ? 0 : RANKED_PER_READ_MAX)
     this.usedAtMs = nowMs
-    this.settle(movedMax)
-    return this.#keys
   }
 
-  /** The order of a tab; call `keys` first. */
+  /** The order of a tab. */
   of(tab: Tab): LazyRanking {
     const index = TABS.indexOf(tab)
     const ranking = this.#rankings[index] ?? this.#rank(tab)
@@ -70,7 +73,7 @@ export class FigureOrder {
 
   #rank(tab: Tab): LazyRanking {
     const { capacity, before, slotsUsed, has } = this.#sources
-    const keys = this.#keys
+    const keys = this.keys
     const ranking = new LazyRanking({ capacity, keys, before })
     const slots: number[] = []
     for (let slot = 0; slot < slotsUsed(); slot++) if (has(slot, tab)) slots.push(slot)
@@ -87,7 +90,7 @@ export class FigureOrder {
 
   setTab(slot: number, tab: Tab, isMember: boolean): void {
     const ranking = this.#rankings[TABS.indexOf(tab)]
-    if (tab === 'all') this.#keys[slot] = KEY_UNKNOWN
+    if (tab === 'all') this.keys[slot] = KEY_UNKNOWN
     if (isMember) ranking?.insert(slot)
     else ranking?.remove(slot)
   }
@@ -127,8 +130,8 @@ export class FigureOrder {
     this.#state[slot] = CURRENT
     if (!this.#sources.has(slot, 'all')) return false
     const key = this.#read(slot)
-    if (key === this.#keys[slot]) return false
-    this.#keys[slot] = key
+    if (key === this.keys[slot]) return false
+    this.keys[slot] = key
     for (let index = 0; index < TABS.length; index++)
       if (this.#sources.has(slot, TABS[index])) this.#rankings[index]?.changed(slot)
     return true

@@ -2,8 +2,7 @@ import { recordFrom } from '../../lib/record.ts'
 import { FIGURE_SORTS, type FigureSort, type Tab } from '../../schema/vocabulary.ts'
 import type { MarketTime } from '../time/market-time.ts'
 import { FigureOrder, type FigureOrderSources } from './figure-order.ts'
-import type { LazyRanking } from './lazy-ranking.ts'
-import { FIGURE_ORDER_IDLE_MS, RANKED_PER_READ_MAX, RANKED_PER_STEP_MAX } from './limits.ts'
+import { FIGURE_ORDER_IDLE_MS, RANKED_PER_STEP_MAX } from './limits.ts'
 import type { ListFigures } from './list-figures.ts'
 
 export type FigureOrdersSources = Pick<FigureOrderSources, 'capacity' | 'slotsUsed' | 'has' | 'before'> & {
@@ -25,23 +24,11 @@ export class FigureOrders {
     this.#sources = sources
   }
 
-  /** The tokens of a tab by a figure. */
-  of(tab: Tab, figure: FigureSort): LazyRanking {
+  /** The order by a figure for a reader of now. Valid until the next event. */
+  read(figure: FigureSort): FigureOrder {
     const order = this.#order(figure)
-    order.keys(this.#sources.time.nowMs, RANKED_PER_READ_MAX)
-    return order.of(tab)
-  }
-
-  /** A figure of all tokens by slot, KEY_UNKNOWN for unknown. Valid until the next event. */
-  keys(figure: FigureSort): Float64Array {
-    return this.#order(figure).keys(this.#sources.time.nowMs, RANKED_PER_READ_MAX)
-  }
-
-  /** Changes when the passing of time has changed the order by a figure. */
-  versionOf(figure: FigureSort): number {
-    const order = this.#order(figure)
-    order.keys(this.#sources.time.nowMs, RANKED_PER_READ_MAX)
-    return order.timeMoves
+    order.settleForReader(this.#sources.time.nowMs)
+    return order
   }
 
   /** An event has changed a token. */

@@ -81,7 +81,7 @@ export class Rankings implements Saved {
   }
 
   of(tab: Tab, sort: Sort): LazyRanking {
-    if (isFigureSort(sort)) return this.figureOrders.of(tab, sort)
+    if (isFigureSort(sort)) return this.figureOrders.read(sort).of(tab)
     if ((this.#rankedTabs[sort] & tabBit(tab)) === 0) this.#rank(tab, sort)
     return this.#rankings[tab][sort]
   }
@@ -92,12 +92,12 @@ export class Rankings implements Saved {
 
   /** Changes when time alone has changed the order by a sort. */
   versionOf(sort: Sort): number {
-    return isFigureSort(sort) ? this.figureOrders.versionOf(sort) : 0
+    return isFigureSort(sort) ? this.figureOrders.read(sort).timeMoves : 0
   }
 
   /** The keys of a sort by slot. Valid until the next event. */
   keysOf(sort: Sort): Float64Array {
-    return isFigureSort(sort) ? this.figureOrders.keys(sort) : this.#keys[sort]
+    return isFigureSort(sort) ? this.figureOrders.read(sort).keys : this.#keys[sort]
   }
 
   /** Puts slots in the order of a sort, in place. */

@@ -70,8 +70,8 @@ export const marketQuery = z.object({
   sort: parameter.word(
     SORTS,
     '`hot` unless told; `created_timestamp` for the tab `new`. Tokens whose figure is not known come last in either order, by mint; ' +
-      'of others that are equal the first by mint is the first of `desc` and the last of `asc`. What trades do is in the order at once; what time alone moves (volume, change, trades) at most once a second, ' +
-      'and all of it within seconds',
+      'of others that are equal the first by mint is the first of `desc` and the last of `asc`. What trades do is in the order at once, and so is what time alone moves (volume, change, trades) where that is at most 2048 tokens; ' +
+      'of more the others follow as time passes, hundreds a second',
   ),
   order: z.enum(ORDERS).default('desc').meta({ description: 'In upper or lower case' }),
   limit: parameter.limit(
