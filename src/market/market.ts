@@ -199,8 +199,7 @@ export class Market {
   /** The mints of all tokens. */
   *mints(): Iterable<string> {
     const { tokens } = this.#parts
-    for (let slot = 0; slot < tokens.slotsUsed; slot++)
-      if (tokens.isHeld(slot)) yield tokens.metadata[slot].mint
+    for (const { mint } of tokens.metadata) yield mint
   }
 
   /** The mints that are first by a sort, the highest first, at most `count`. */
@@ -445,7 +444,7 @@ export class Market {
       gapsHealing: this.#parts.gaps.healingCount,
       heldSeconds: this.#parts.bars.heldSeconds,
       earlierPriced: this.#parts.trades.earlierPricedCount,
-      tokens: this.#parts.tokens.size,
+      tokens: this.#parts.tokens.slotsUsed,
       tokensMax: this.#parts.tokens.capacity,
       versionsHeld: this.#parts.versions.held,
       versionsDroppedEarly: this.#parts.versions.droppedEarly,

@@ -108,9 +108,8 @@ export class ClosedBarSweep implements Saved {
     const { nowMs, heldFromMs } = this.#time
     if (this.#nextSlot === 0) this.#roundStartMs = Math.min(nowMs, heldFromMs)
     const end = Math.min(tokens.slotsUsed, this.#nextSlot + tokensMax)
-    for (let slot = this.#nextSlot; slot < end; slot++) {
-      if (tokens.isHeld(slot)) this.#bars.emitEnded(slot, watermarkMs(tokens.columns, slot, this.#time))
-    }
+    for (let slot = this.#nextSlot; slot < end; slot++)
+      this.#bars.emitEnded(slot, watermarkMs(tokens.columns, slot, this.#time))
     this.#nextSlot = end === tokens.slotsUsed ? 0 : end
     if (this.#nextSlot === 0) this.emittedToMs = this.#roundStartMs - SILENCE_MS - LATE_GRACE_MS
   }

@@ -49,8 +49,7 @@ export function rewindMarket(parts: RewoundParts, timeMs: number): void {
   if (timeMs >= time.nowMs) return
   time.rewindTo(timeMs)
   for (const part of [windows, versions, evictedMints, sweep, solPrice, gaps]) part.rewindTo(timeMs)
-  for (let slot = 0; slot < tokens.slotsUsed; slot++)
-    if (tokens.isHeld(slot)) rewindToken(parts, slot, timeMs)
+  for (let slot = 0; slot < tokens.slotsUsed; slot++) rewindToken(parts, slot, timeMs)
   figures.reviewAges()
   healing.update()
   changes.notify()

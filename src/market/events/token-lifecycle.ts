@@ -80,8 +80,8 @@ export class TokenLifecycle {
   create(mint: string): number {
     const { rankings, mintOrder, searchIndex, analysisCounts, evictedMints } = this.#parts
     const tokens = this.#tokens
-    if (tokens.isFull) this.#evict(tokens.coldest())
-    const slot = tokens.add(mint)
+    const slot = tokens.isFull ? this.#evict(tokens.coldest()) : tokens.slotsUsed
+    tokens.add(mint, slot)
     mintOrder.set(slot, mint)
     searchIndex.changed(slot)
     tokens.analysisCounts[slot] = analysisCounts.get(mint)
@@ -100,7 +100,8 @@ export class TokenLifecycle {
     return slot
   }
 
-  #evict(slot: number): void {
+  /** The token of the slot gives way. @returns the slot, which is to be given to another at once */
+  #evict(slot: number): number {
     const { bars, wallets, recentTrades, datapoints, evictedMints } = this.#parts
     const tokens = this.#tokens
     const { mint } = tokens.metadata[slot]
@@ -114,8 +115,8 @@ export class TokenLifecycle {
     recentTrades.clear(slot)
     datapoints.forget(slot)
     evictedMints.add(mint, this.#time.nowMs)
-    tokens.remove(slot)
     this.evictedCount++
+    return slot
   }
 
   /** Records the token's present values as the version that ends now. */

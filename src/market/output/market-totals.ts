@@ -30,12 +30,12 @@ export class MarketTotalsCache {
   #add(): MarketTotals {
     const { figureOrders } = this.#rankings
     const { createdAtMs } = this.#tokens.columns
-    const { slotsUsed, size } = this.#tokens
+    const { slotsUsed } = this.#tokens
     let launches24h = 0
     for (let slot = 0; slot < slotsUsed; slot++)
-      if (this.#tokens.isHeld(slot) && this.#time.nowMs - createdAtMs[rowIndex(slot)] < DAY_MS) launches24h++
+      if (this.#time.nowMs - createdAtMs[rowIndex(slot)] < DAY_MS) launches24h++
     return {
-      tokens: size,
+      tokens: slotsUsed,
       launches24h,
       volume24hUsd: sum(figureOrders.read('volume_24h').keys),
       buys24h: sum(figureOrders.read('buys_24h').keys),

@@ -136,8 +136,7 @@ export class RowChanges {
   /** Visits the mints whose row changed or that were evicted after `since`, oldest change first, repeats included. */
   changedMints(since: number, visit: (mint: string) => void): void {
     this.#log.since(since, (slot, _, eviction) => {
-      if (eviction !== null) visit(eviction.mint)
-      else if (this.#tokens.isHeld(slot)) visit(this.#tokens.metadata[slot].mint)
+      visit(eviction === null ? this.#tokens.metadata[slot].mint : eviction.mint)
       return true
     })
   }

@@ -48,9 +48,6 @@ const TEXTS = [
   'quoteMint',
 ] as const satisfies readonly (keyof TokenMetadata)[]
 
-/** What a free slot has instead of a token's texts. */
-const NO_METADATA: TokenMetadata = Object.freeze(initialMetadata(''))
-
 /**
  * Columns of a token. Its numbers lie side by side in memory, those that a trade touches first: each line of memory that a trade
  * has to fetch costs as much as a hundred additions.
@@ -156,7 +153,6 @@ export class TokenTable {
   readonly metadata: TokenMetadata[] = []
   readonly sparse = new SparseTable()
   readonly #slots = new Map<string, number>()
-  readonly #free: number[] = []
   #touches = 0
   /** Tokens that were the coldest when they were collected, the coldest last, with their `touched` of then. */
   #cold: ColdToken[] = []
@@ -170,15 +166,11 @@ export class TokenTable {
     this.analysisCounts = new Uint32Array(capacity)
   }
 
-  get size(): number {
-    return this.#slots.size
-  }
-
   get isFull(): boolean {
-    return this.#slots.size === this.capacity
+    return this.slotsUsed === this.capacity
   }
 
-  /** Slots below this have been used; some may be free again. */
+  /** Every slot below this holds a token. */
   get slotsUsed(): number {
     return this.metadata.length
   }
@@ -196,10 +188,6 @@ export class TokenTable {
     return this.#slots.get(mint) ?? -1
   }
 
-  isHeld(slot: number): boolean {
-    return this.metadata[slot] !== NO_METADATA
-  }
-
   /** Bars of the token that start before this market time may lack trades: it was evicted and came back. 0: none. */
   barsWholeFromMs(slot: number): number {
     return this.columns.barsWholeFromMs[rowIndex(slot)]
@@ -212,7 +200,7 @@ export class TokenTable {
 
   /** Whether the slot holds the token that it held at this position of the change log. */
   isHeldSince(slot: number, seq: number): boolean {
-    return this.isHeld(slot) && this.heldSince(slot) <= seq
+    return this.heldSince(slot) <= seq
   }
 
   /** The position of the change log at which the slot's token came. */
@@ -220,9 +208,12 @@ export class TokenTable {
     return this.columns.firstSeenSeq[rowIndex(slot)]
   }
 
-  /** Gives a mint a slot, with every number unknown or zero. The table must not be full. */
-  add(mint: string): number {
-    const slot = this.#free.pop() ?? this.slotsUsed
+  /**
+   * Gives a mint a slot, with every number unknown or zero.
+   * @param slot the next one, or that of a token which gives way
+   */
+  add(mint: string, slot: number): void {
+    if (slot < this.slotsUsed) this.#slots.delete(this.metadata[slot].mint)
     this.#slots.set(mint, slot)
     const row = rowIndex(slot)
     for (const name of UNKNOWN_AT_FIRST) this.columns[name][row] = Number.NaN
@@ -231,14 +222,6 @@ export class TokenTable {
     this.metadata[slot] = initialMetadata(mint)
     this.sparse.set(slot, SPARSE_FIELDS_UNKNOWN)
     this.touch(slot)
-    return slot
-  }
-
-  remove(slot: number): void {
-    this.#slots.delete(this.metadata[slot].mint)
-    this.metadata[slot] = NO_METADATA
-    this.sparse.set(slot, SPARSE_FIELDS_UNKNOWN)
-    this.#free.push(slot)
   }
 
   /** An event has changed this token. */
@@ -246,9 +229,8 @@ export class TokenTable {
     this.columns.touched[rowIndex(slot)] = ++this.#touches
   }
 
-  /** The token that was touched longest ago, or -1 where none is held. */
+  /** The token that was touched longest ago; there must be one. */
   coldest(): number {
-    if (this.size === 0) return -1
     for (;;) {
       const coldest = this.#cold.at(-1)
       if (coldest === undefined) this.#cold = this.#collectCold()
@@ -259,7 +241,6 @@ export class TokenTable {
 
   *save(): Iterable<Section> {
     const { slotsUsed } = this
-    assert(this.#free.length === 0, 'a slot is free only until the token has it for which it was made free')
     yield jsonSection('tokens', { slotsUsed, touches: this.#touches })
     yield numbersSection('tokens.numbers', this.#numbers.subarray(0, rowIndex(slotsUsed)))
     yield numbersSection('tokens.flags', this.flags.subarray(0, slotsUsed))
@@ -305,7 +286,7 @@ export class TokenTable {
 
   /** No event has touched it since it was collected, and its slot holds no other token. */
   #isUntouched({ slot, touched }: ColdToken): boolean {
-    return this.isHeld(slot) && this.#touched(slot) === touched
+    return this.#touched(slot) === touched
   }
 
   /**
@@ -315,13 +296,12 @@ export class TokenTable {
   #collectCold(): ColdToken[] {
     const step = Math.ceil(this.slotsUsed / COLD_SAMPLE)
     const sample: number[] = []
-    for (let slot = 0; slot < this.slotsUsed; slot += step)
-      if (this.isHeld(slot)) sample.push(this.#touched(slot))
+    for (let slot = 0; slot < this.slotsUsed; slot += step) sample.push(this.#touched(slot))
     const touchedMax = sample.sort((a, b) => a - b)[Math.floor(sample.length * COLD_SHARE)] ?? this.#touches
     const cold: ColdToken[] = []
     for (let slot = 0; slot < this.slotsUsed; slot++) {
       const touched = this.#touched(slot)
-      if (touched <= touchedMax && this.isHeld(slot)) cold.push({ slot, touched })
+      if (touched <= touchedMax) cold.push({ slot, touched })
     }
     return cold.sort((a, b) => b.touched - a.touched)
   }
