@@ -2,7 +2,7 @@
 
 /** How often a checkpoint is made. A start then has at most so much to apply again. */
 export const CHECKPOINT_INTERVAL_MS_DEFAULT = 300_000
-/** Making checkpoints takes at most one part in so many of the time: they are made less often where each takes long. */
+/** The next checkpoint waits so many times as long as the last one took: making them takes at most a fifth of the time. */
 export const CHECKPOINT_PAUSE_FACTOR = 4
 /** The newest ones are kept, and behind the older of them the journal: one of them may turn out to be damaged. */
 export const CHECKPOINTS_KEPT = 2

@@ -251,7 +251,7 @@ export interface RunHeader {
   checkpointEventNo: number | null
   startedAtMs: number
 }
-/** A server begins to deliver events: the change log begins anew at `firstSeq`, and disconnects that are open end. */
+/** A server begins to deliver events: the change log begins anew at `firstSeq`, and open disconnects end, but those that heal. */
 export interface RunEvent {
   type: 'run'
   ts: number
