@@ -103,7 +103,7 @@ export class Compactor {
   async #mergeTable(table: LakeTable, nowMs: number, quietMs: number): Promise<number> {
     const { maintenance } = this.#lake.database
     const live = await maintenance.run((connection) => listLiveFiles(connection, table.name))
-    const groups = planMerges(live, nowMs - quietMs, await maintenance.run(listQuarantinedFiles))
+    const groups = planMerges(live, nowMs, quietMs, await maintenance.run(listQuarantinedFiles))
     for (const files of groups) await this.#mergeOrCheck(table, files, nowMs)
     return groups.length
   }

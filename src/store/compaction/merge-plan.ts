@@ -63,17 +63,19 @@ function groupByTier(files: readonly ListedFile[]): ListedFile[][] {
 /**
  * Chooses groups of files to merge, oldest first.
  * @param files live files of one table, by date and row number
- * @param quietSinceMs all files of a date without a newer file than this are merged, whatever their tiers
+ * @param quietMs all files of a date without a newer file than this are merged, whatever their tiers
  * @param quarantined files that may be restored
  */
 export function planMerges(
   files: readonly ListedFile[],
-  quietSinceMs: number,
+  nowMs: number,
+  quietMs: number,
   quarantined: readonly DataFile[] = [],
 ): ListedFile[][] {
   const byDate = Map.groupBy(files, ({ date }) => date)
   return [...byDate].flatMap(([date, ofDate]) => {
-    const isQuiet = ofDate.every(({ writtenAtMs }) => writtenAtMs <= quietSinceMs)
+    // One of the future was written by a clock that was wrong: it says nothing, and must not hold up a date until then.
+    const isQuiet = ofDate.every(({ writtenAtMs }) => writtenAtMs <= nowMs - quietMs || writtenAtMs > nowMs)
     const { table } = ofDate[0]
     // A restored file must not overlap a merged one. Where files are in order among each other they stay so across dates, which
     // may go back from one run of the server to the next.

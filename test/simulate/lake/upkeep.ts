@@ -78,7 +78,7 @@ export class Upkeep {
     let merged = 0
     for (const { name } of LAKE_TABLES) {
       for (let groups = -1; groups !== 0; ) {
-        const plan = planMerges(lake.files.live(name), nowMs - quietMs) as ModelFile[][]
+        const plan = planMerges(lake.files.live(name), nowMs, quietMs) as ModelFile[][]
         groups = plan.length
         merged += groups
         for (const files of plan) {
