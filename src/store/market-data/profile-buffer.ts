@@ -8,10 +8,19 @@ export interface ProfileDelivery {
   rows: readonly Row[]
 }
 
-/** Leaves out each version that another one of the same token and time follows: nothing in a row would say which is valid. */
+/**
+ * Leaves out each version that one of the same token and of the same time follows, or of an earlier time, as where market time was
+ * put right: rows of one flush are in the order of these times, and nothing else in them says which is valid.
+ */
 export function lastVersions(rows: readonly Row[]): Row[] {
-  const last = new Map(rows.map((row) => [`${row.mint} ${row.updated_at}`, row]))
-  return rows.filter((row) => last.get(`${row.mint} ${row.updated_at}`) === row)
+  const followedByMs = new Map<unknown, number>()
+  const last = rows.toReversed().filter(({ mint, updated_at }) => {
+    const atMs = Number(updated_at)
+    if (atMs >= (followedByMs.get(mint) ?? Number.POSITIVE_INFINITY)) return false
+    followedByMs.set(mint, atMs)
+    return true
+  })
+  return last.reverse()
 }
 
 export class ProfileBuffer {

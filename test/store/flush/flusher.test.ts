@@ -127,6 +127,28 @@ test('of versions of a token the one that came last counts, also where the clock
   removeFolder(dataDir)
 })
 
+test('of versions of a token that one flush writes the last one counts, also where market time went back between them', async () => {
+  const dataDir = temporaryFolder()
+  const store = await openStore(dataDir)
+  const version = (name: string, atMs: number) => ({
+    ...{ mint: 'mint', name, symbol: 'N', graduated: false, updated_at: atMs },
+  })
+  const HOUR_MS = 3_600_000
+  store.tokens.take({
+    first: 0,
+    rows: [
+      version('first', NOON_MS - 1),
+      version('a clock that was ahead', NOON_MS + HOUR_MS),
+      version('put right', NOON_MS),
+    ],
+  })
+  await store.flusher.flush({ nowMs: NOON_MS, throughLsn: 0 })
+  await store.database.close()
+  const attached = `ATTACH '${dataDir}/lake/catalog.duckdb' AS lake (READ_ONLY)`
+  expect(await readSql('SELECT name FROM lake.tokens', attached)).toEqual([{ name: 'put right' }])
+  removeFolder(dataDir)
+})
+
 test('rows that are listed are told of once the catalog has them, not before: who reads of them can query them', async () => {
   const dataDir = temporaryFolder()
   const asked: Promise<number>[] = []
