@@ -9,8 +9,9 @@ import type { SegmentDamage } from '../../lib/segments/types.ts'
 import { TABLES } from '../../schema/tables.ts'
 import { isFatalError, isSystemError } from '../duckdb/database.ts'
 import { StoreError } from '../errors.ts'
+import { takeKnownMs } from '../lake/known-at.ts'
 import type { FlushBatch, Lake } from '../lake/lake.ts'
-import { type NewFile, nextSeq, nextWrittenMs } from '../lake/manifest.ts'
+import { type NewFile, nextSeq } from '../lake/manifest.ts'
 import type { BarStore } from '../market-data/bar-store.ts'
 import { lastVersions, type ProfileBuffer } from '../market-data/profile-buffer.ts'
 import type { OutcomeLabeler } from '../outcomes/outcome-labeler.ts'
@@ -62,14 +63,12 @@ export class Flusher {
     const { bars, lake, tokens } = this.#options
     const staged = await bars.stage(ask.nowMs)
     const profiles = tokens.held
-    const writtenMs = profiles === 0 ? ask.nowMs : await this.#nextProfilesMs(ask.nowMs)
     const splitter = new RowSplitter(flushFolder(lake.dataDir))
     const state = await this.#loadState()
     try {
       const firstLsn = state.lsn + 1
       const damage = await this.#readCommits(ask, state, splitter)
-      for (const row of lastVersions(tokens.waiting().slice(0, profiles)))
-        splitter.add(TABLES.tokens, row, writtenMs)
+      await this.#addProfiles(profiles, splitter, ask.nowMs)
       lake.failpoint('flush:read')
       const lsns = { first: firstLsn, last: state.lsn }
       // Released as soon as they are listed. If a later step failed, the next flush would write them a second time otherwise.
@@ -79,7 +78,7 @@ export class Flusher {
         return bars.record(connection, staged, paths)
       }
       const written = { staged: splitter.finish(), lsns, onListed, record }
-      const deadRows = await this.#write(written, state, writtenMs)
+      const deadRows = await this.#write(written, state, ask.nowMs)
       await bars.release(staged)
       await this.#labelOutcomes(ask.nowMs)
       const inLake = { bars: bars.inLakeBars, profiles: tokens.inLake }
@@ -93,11 +92,7 @@ export class Flusher {
   }
 
   /** Writes the rows to the lake. Where DuckDB cannot read some, moves those to the dead letters and tries again. @returns how many */
-  async #write(
-    { staged: rows, ...written }: FlushBatch,
-    state: StoreState,
-    writtenMs: number,
-  ): Promise<number> {
+  async #write({ staged: rows, ...written }: FlushBatch, state: StoreState, nowMs: number): Promise<number> {
     const { lake } = this.#options
     const { database, dataDir } = lake
     const sequenced = await database.maintenance.run((connection) => assignProfileSeqs(connection, rows))
@@ -110,7 +105,7 @@ export class Flusher {
       },
     })
     try {
-      await lake.flush(batch(sequenced), writtenMs)
+      await lake.flush(batch(sequenced), nowMs)
       return 0
     } catch (error) {
       if (isSystemError(error) || error instanceof StoreError) throw error
@@ -118,15 +113,18 @@ export class Flusher {
         moveAllDeadRows(connection, dataDir, sequenced),
       )
       if (deadRows === 0) throw error
-      await lake.flush(batch(staged), writtenMs)
+      await lake.flush(batch(staged), nowMs)
       return deadRows
     }
   }
 
-  /** Of a token’s versions the one that is known last is valid: a clock that was set back must not bring back an earlier one. */
-  #nextProfilesMs(nowMs: number): Promise<number> {
-    const { maintenance } = this.#options.lake.database
-    return maintenance.run((connection) => nextWrittenMs(connection, TABLES.tokens.name, nowMs))
+  /** Adds the first `count` profiles that wait. */
+  async #addProfiles(count: number, splitter: RowSplitter, nowMs: number): Promise<void> {
+    const { lake, tokens } = this.#options
+    const rows = lastVersions(tokens.waiting().slice(0, count))
+    if (rows.length === 0) return
+    const knownMs = await lake.database.maintenance.run((connection) => takeKnownMs(connection, nowMs))
+    for (const row of rows) splitter.add(TABLES.tokens, row, knownMs)
   }
 
   async #loadState(): Promise<StoreState> {

@@ -144,16 +144,6 @@ export async function nextSeq(connection: DuckDBConnection, table: string): Prom
   return (await queryValue(connection, sql, 'number', { table })) + 1
 }
 
-/** A time for rows that are ordered by when they were written: later than that of any file of their table, even if the clock was set back. */
-export async function nextWrittenMs(
-  connection: DuckDBConnection,
-  table: string,
-  nowMs: number,
-): Promise<number> {
-  const sql = `SELECT epoch_ms(max(written_at))::DOUBLE FROM ${MANIFEST} WHERE table_name = $table`
-  return Math.max(nowMs, ((await queryValue(connection, sql, 'number?', { table })) ?? 0) + 1)
-}
-
 /** A file to be listed. Without a schema version it has the current one, without a time it is written now. */
 export type NewFile = Omit<ListedFile, 'schemaVersion' | 'writtenAtMs'> & {
   schemaVersion?: number

@@ -12,6 +12,7 @@ import { queryValue } from '../duckdb/query.ts'
 import { EventFlusher } from '../events/event-flusher.ts'
 import { countLostEvents, findEventPosition, saveEventPosition } from '../events/event-position.ts'
 import { Flusher } from '../flush/flusher.ts'
+import { findLastKnownMs, saveLastKnown } from '../lake/known-at.ts'
 import { type Lake, type LakeOptions, openLake } from '../lake/lake.ts'
 import { importList, noteGaps, readCatalog } from '../lake/lost-list.ts'
 import type { ListSource } from '../lake/orphan-files.ts'
@@ -201,7 +202,9 @@ async function rebuild(options: OpenOptions, lake: Lake, nowMs: number): Promise
     // Before the new state counts: a start that is cut off in between tells it again.
     if (rebuilt.loss !== null)
       await new Losses(options.dataDir).record({ kind: 'state', sentence: rebuilt.loss }, nowMs)
+    const lastKnownMs = await findLastKnownMs(connection, lake.reader, nowMs)
     await transaction(connection, async () => {
+      await saveLastKnown(connection, lastKnownMs)
       await saveEventPosition(connection, await findEventPosition(connection))
       await saveState(connection, rebuilt.state, flushFolder(options.dataDir))
       if (rebuilt.hasLake) {

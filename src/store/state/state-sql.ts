@@ -18,6 +18,8 @@ export const CREATE_STATE = [
   // By which ages entries of the state have ended (NULL: not known): those of the settings of the process that saved it.
   'ALTER TABLE state_position ADD COLUMN IF NOT EXISTS cooldown_kept_ms BIGINT',
   'ALTER TABLE state_position ADD COLUMN IF NOT EXISTS labels_delay_ms BIGINT',
+  // The last `known_at` that was taken for rows that are not of the log (NULL: not known); see lake/known-at.ts.
+  'ALTER TABLE state_position ADD COLUMN IF NOT EXISTS last_known_ms BIGINT',
   // Numbers of recorded events that neither the journal nor the lake has, why, and when an operator acknowledged it.
   `CREATE TABLE IF NOT EXISTS events_lost (first BIGINT NOT NULL, last BIGINT NOT NULL, reason VARCHAR NOT NULL,
     found_at TIMESTAMP NOT NULL, settled_at TIMESTAMP)`,

@@ -149,6 +149,35 @@ test('of versions of a token that one flush writes the last one counts, also whe
   removeFolder(dataDir)
 })
 
+test('files have the time at which they were written, also after a profile was written by a clock that was ahead: those of a date that is over are merged', async () => {
+  const dataDir = temporaryFolder()
+  const DAY_MS = 86_400_000
+  const store = await openStore(dataDir)
+  const write = async (first: number, nowMs: number) => {
+    const row = { mint: 'mint', name: `${first}`, symbol: 'N', graduated: false, updated_at: NOON_MS }
+    store.tokens.take({ first, rows: [row] })
+    await store.flusher.flush({ nowMs, throughLsn: 0 })
+  }
+  await write(0, NOON_MS + DAY_MS)
+  await write(1, NOON_MS)
+  await write(2, NOON_MS + 1)
+  const attached = `ATTACH '${dataDir}/lake/catalog.duckdb' AS lake (READ_ONLY)`
+  const files = () =>
+    readSql('SELECT epoch_ms(written_at)::DOUBLE AS at FROM lake.lake_files ORDER BY row_seq_first', attached)
+  expect(await files()).toEqual([{ at: NOON_MS + DAY_MS }, { at: NOON_MS }, { at: NOON_MS + 1 }])
+  expect(await readSql('SELECT epoch_ms(written_at)::DOUBLE AS at FROM lake.lake_info', attached)).toEqual([
+    { at: NOON_MS + 1 },
+  ])
+  const HOUR_MS = 3_600_000
+  const instant = { wallMs: NOON_MS + HOUR_MS + 1, monotonicMs: 0 }
+  expect(await store.compactor.compact(instant, HOUR_MS)).toMatchObject({ merged: 1 })
+  expect(await files()).toHaveLength(1)
+  expect(await readSql('SELECT name FROM lake.tokens', attached)).toEqual([{ name: '2' }])
+  await store.compactor.close()
+  await store.database.close()
+  removeFolder(dataDir)
+})
+
 test('rows that are listed are told of once the catalog has them, not before: who reads of them can query them', async () => {
   const dataDir = temporaryFolder()
   const asked: Promise<number>[] = []
