@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { crashImage } from '../checkpoint/support.ts'
+import { lakeGlob, readSql } from '../store/support.ts'
 import { SteppedClock } from '../support/clock.ts'
 import { expectProblem, seedToken, submission, submit, VALUES } from '../support/submission.ts'
 import { runCommand } from '../support/terminal.ts'
@@ -274,6 +275,48 @@ test('of the time that a clock which was ahead had closed no label is made, and 
   expect(await rows(`${ofMinute} AND epoch_ms(t) < ${trustedMs - 60 * SECOND_MS}`)).toEqual([
     { later: false, complete: true },
   ])
+})
+
+test('who has every row up to a `known_at` finds all later ones behind it, also where the clock was set back in between', async () => {
+  await open({ 'submit-limits': 'rate=0,cooldown-ms=0' })
+  const key = await server.client.register()
+  const TABLES = ['training', 'bars', 'outcomes', 'trades', 'events', 'tokens']
+  const countAll = async (from: Readonly<Record<string, number>>) => {
+    await expect.poll(() => server.market.barsEmittedToMs).toBe(clock.wallMs - 15 * SECOND_MS)
+    // A flush makes the labels that are due, and the next one writes them.
+    for (let flush = 0; flush < 2; flush++) await server.store.flushLake()
+    const rows = await readSql(
+      TABLES.map(
+        (table) => `SELECT '${table}' AS name, count(*)::INT AS rows, epoch_ms(max(known_at))::DOUBLE AS last,
+          (count(*) FILTER (known_at > epoch_ms(${from[table] ?? 0})))::INT AS behind FROM ${lakeGlob(server.dataDir, table)}`,
+      ).join(' UNION ALL '),
+    )
+    return Object.fromEntries(rows.map(({ name, ...row }) => [name, row as Record<string, number>]))
+  }
+  const live = async () => {
+    for (let minute = 0; minute < 8; minute++) {
+      for (const mint of [KNOWN, OTHER]) {
+        await server.client.push({ type: 'token', mint, ts: clock.wallMs, name: `At ${minute}`, symbol: 'A' })
+        await trade(mint, clock.wallMs)
+      }
+      expect((await submit(server.client, key, submission(KNOWN))).status).toBe(201)
+      pass(60 * SECOND_MS)
+    }
+  }
+  await live()
+  let before = await countAll({})
+  for (const restarts of [false, true]) {
+    clock.step(-2 * HOUR_MS)
+    await trust()
+    if (restarts) server = await server.restart()
+    await live()
+    const after = await countAll(Object.fromEntries(TABLES.map((table) => [table, before[table].last])))
+    for (const table of TABLES) {
+      expect(after[table].behind, table).toBeGreaterThan(0)
+      expect(after[table].behind, table).toBe(after[table].rows - before[table].rows)
+    }
+    before = after
+  }
 })
 
 /** How many recorded trades the lake has. */

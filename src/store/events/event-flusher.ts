@@ -14,6 +14,7 @@ import { LAKE_SCHEMA_VERSION, TABLES } from '../../schema/tables.ts'
 import { withScratchDatabase } from '../duckdb/scratch-database.ts'
 import { appendDeadLetters } from '../flush/dead-letters.ts'
 import { type PendingFile, writePendingFiles } from '../lake/file-writer.ts'
+import { nextKnownMs, saveLastKnown } from '../lake/known-at.ts'
 import type { Lake } from '../lake/lake.ts'
 import type { NewFile } from '../lake/manifest.ts'
 import { toReadableFiles } from '../lake/parquet-sql.ts'
@@ -158,7 +159,7 @@ function addLostEnd(slice: Slice, reader: BatchReader, damage: readonly SegmentD
 }
 
 /** The files that a slice is written to: for each date, one of each table that has rows. */
-function pendingFiles({ staged, windows }: Slice, nowMs: number): PendingFile[] {
+function pendingFiles({ staged, windows }: Slice, knownMs: number): PendingFile[] {
   const names = ['trades', 'events'] as const
   return windows.list.flatMap((window) =>
     names
@@ -168,13 +169,15 @@ function pendingFiles({ staged, windows }: Slice, nowMs: number): PendingFile[] 
         file: { table: name, date: window.date, first: window.first, last: window.last },
         rows,
         table: TABLES[name],
-        select: selectStagedEvents(name, window, nowMs),
+        select: selectStagedEvents(name, window, knownMs),
       })),
   )
 }
 
 /** A slice that is in files, and not listed yet. */
 interface WrittenSlice extends EventPosition {
+  /** That of its rows. */
+  knownMs: number
   files: NewFile[]
   lost: LostEvents[]
   lateIntervals: BarInterval[]
@@ -256,7 +259,7 @@ export class EventFlusher {
     { eventNo, isSimulated }: EventPosition,
     { damage, nowMs }: { damage: readonly SegmentDamage[]; nowMs: number },
   ): Promise<WrittenSlice> {
-    const { dataDir, failpoint, pathOf } = this.#options.lake
+    const { database, dataDir, failpoint, pathOf } = this.#options.lake
     const staged = await StagedEvents.create(connection, isSimulated)
     try {
       const windows = new EventWindows()
@@ -266,12 +269,14 @@ export class EventFlusher {
       failpoint('events:read')
       const { lost, lateIntervals, rewinds } = slice
       const unfit = keepUnfit(dataDir, staged.unfit)
-      const files = await writePendingFiles(connection, pendingFiles(slice, nowMs), {
+      const knownMs = await database.maintenance.run((owner) => nextKnownMs(owner, nowMs))
+      const files = await writePendingFiles(connection, pendingFiles(slice, knownMs), {
         pathOf,
         failpoint: (step) => failpoint(`events:${step}`),
       })
       const position = { eventNo: slice.nextNo - 1, isSimulated: staged.isSimulated }
-      return { ...position, files, lost: [...lost, ...unfit], lateIntervals, rewinds }
+      const lostEvents = [...lost, ...unfit]
+      return { ...position, knownMs, files, lost: lostEvents, lateIntervals, rewinds }
     } finally {
       staged.close()
     }
@@ -318,6 +323,7 @@ export class EventFlusher {
       ])
       await insertRewoundSpans(connection, rewound)
       await saveEventPosition(connection, slice)
+      await saveLastKnown(connection, slice.knownMs)
       failpoint('events:recorded')
     }
     await lake.addFiles(slice.files, nowMs, { record, failpoint: (step) => failpoint(`events:${step}`) })

@@ -33,8 +33,8 @@ function createSql(name: StagedTableName): string {
 }
 
 /** SQL of one column of the lake, from a staged row. */
-function cellSql({ name, type, nullable }: Column, nowMs: number): string {
-  if (name === 'known_at') return `epoch_ms(${nowMs})`
+function cellSql({ name, type, nullable }: Column, knownMs: number): string {
+  if (name === 'known_at') return `epoch_ms(${knownMs})`
   if (name === 'simulated') return 'CASE simulated WHEN 1 THEN true WHEN 0 THEN false END'
   if (name === 'schema_version') return `${LAKE_SCHEMA_VERSION}::INTEGER`
   if (name === 'side') return `CASE WHEN side = 1 THEN 'buy' ELSE 'sell' END`
@@ -45,9 +45,13 @@ function cellSql({ name, type, nullable }: Column, nowMs: number): string {
 }
 
 /** SQL of the staged rows with these numbers, as rows of the lake in their order. */
-export function selectStagedEvents(name: StagedTableName, { first, last }: SeqRange, nowMs: number): string {
+export function selectStagedEvents(
+  name: StagedTableName,
+  { first, last }: SeqRange,
+  knownMs: number,
+): string {
   const table: LakeTable = TABLES[name]
-  const cells = table.columns.map((column) => `${cellSql(column, nowMs)} AS ${identifier(column.name)}`)
+  const cells = table.columns.map((column) => `${cellSql(column, knownMs)} AS ${identifier(column.name)}`)
   return `SELECT ${cells.join(', ')} FROM ${stagedName(name)} WHERE event_no BETWEEN ${first} AND ${last}`
 }
 

@@ -9,6 +9,7 @@ import { ColumnAppender } from '../duckdb/column-appender.ts'
 import { duckdb } from '../duckdb/duckdb.ts'
 import { queryRows, queryValue } from '../duckdb/query.ts'
 import { createEmptyTable, lakeColumns, literal, MARKET_DATABASE, ROW_SEQ, relation } from '../duckdb/sql.ts'
+import { takeKnownMs } from '../lake/known-at.ts'
 import type { Lake } from '../lake/lake.ts'
 import type { LiveFileReader } from '../lake/live-file-reader.ts'
 import { listLiveFiles, nextSeq } from '../lake/manifest.ts'
@@ -76,13 +77,13 @@ interface PendingBatch {
 /** SQL of one column of the table, from a staged row. */
 function cellSql(
   { name, type }: (typeof TABLE.columns)[number],
-  nowMs: number,
+  knownMs: number,
   provenance: Provenance | null,
 ): string {
   if (name === 'feed') return provenance === null ? 'NULL' : literal(provenance.feed)
   if (name === 'simulated') return provenance === null ? 'NULL' : String(provenance.simulated)
   if (name === 'tf') return TF_SQL
-  if (name === 'known_at') return `epoch_ms(${nowMs})`
+  if (name === 'known_at') return `epoch_ms(${knownMs})`
   if (name === 'schema_version') return String(LAKE_SCHEMA_VERSION)
   if (type === 'TIMESTAMP') return `epoch_ms(${name}::BIGINT)`
   if (type === 'BOOLEAN') return `${name} = 1`
@@ -329,7 +330,8 @@ export class BarStore {
 
   /** Inserts the staged bars that the lake does not have. @returns how many it has */
   async #insertNew(connection: DuckDBConnection, nowMs: number): Promise<BarCounts> {
-    const cells = TABLE.columns.map((column) => cellSql(column, nowMs, this.#run.provenance)).join(', ')
+    const knownMs = await takeKnownMs(connection, nowMs)
+    const cells = TABLE.columns.map((column) => cellSql(column, knownMs, this.#run.provenance)).join(', ')
     const insert = (staged: string) =>
       connection.run(
         `INSERT INTO ${relation(TABLE)} (${ROW_SEQ}, ${lakeColumns(TABLE)})

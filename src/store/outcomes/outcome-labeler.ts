@@ -13,6 +13,7 @@ import { queryOne, queryRows, queryValue, type ResultRow, runAll } from '../duck
 import { withScratchDatabase } from '../duckdb/scratch-database.ts'
 import { MARKET_DATABASE, ROW_SEQ } from '../duckdb/sql.ts'
 import { listRewoundSpans, type RewoundSpan } from '../events/rewound-spans.ts'
+import { takeKnownMs } from '../lake/known-at.ts'
 import type { Lake } from '../lake/lake.ts'
 import { utcDate } from '../lake/lake-files.ts'
 import { listQuarantinedFiles, nextSeq } from '../lake/manifest.ts'
@@ -219,7 +220,8 @@ export class OutcomeLabeler {
     await appendColumns(connection, STAGED_LABELS, MARKET_DATABASE, columns)
     const lastSeq = await findLastSeq(connection)
     await transaction(connection, async () => {
-      await runAll(connection, recordLabelsSql(horizon, lastSeq, nowMs))
+      const knownMs = await takeKnownMs(connection, nowMs)
+      await runAll(connection, recordLabelsSql(horizon, lastSeq, knownMs))
       failpoint('outcomes:recorded')
     })
     failpoint('outcomes:committed')

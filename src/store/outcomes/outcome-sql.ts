@@ -142,21 +142,21 @@ export const LAST_CELLS: Readonly<Record<string, string>> = {
   watched_minutes_24h: 'watched_minutes::INTEGER',
 }
 
-function cellSql({ name, type }: Column, horizon: Horizon, nowMs: number): string {
+function cellSql({ name, type }: Column, horizon: Horizon, knownMs: number): string {
   if (name === 'base_price_usd') return 'base'
   if (name === `fwd_ret_${horizon}`) return 'ret'
   if (name in LAST_CELLS) return horizon === LAST ? LAST_CELLS[name] : `NULL::${type}`
   if (name === 'labelled_to') return literal(horizon)
   if (name === 'label_available_at')
     return `epoch_ms(epoch_ms(submitted_at) + ${HORIZONS[horizon] + LABEL_DELAY_MS})`
-  if (name === 'known_at') return `epoch_ms(${nowMs})`
+  if (name === 'known_at') return `epoch_ms(${knownMs})`
   return name === 'schema_version' ? String(LAKE_SCHEMA_VERSION) : identifier(name)
 }
 
 /** Inserts a row for each staged label, numbered after `lastSeq`, and moves its submission on to the next horizon. */
-export function recordLabelsSql(horizon: Horizon, lastSeq: number, nowMs: number): string[] {
+export function recordLabelsSql(horizon: Horizon, lastSeq: number, knownMs: number): string[] {
   const columns: readonly Column[] = TABLES.outcomes.columns
-  const cells = columns.map((column) => cellSql(column, horizon, nowMs)).join(', ')
+  const cells = columns.map((column) => cellSql(column, horizon, knownMs)).join(', ')
   const insert = `INSERT INTO outcomes (${ROW_SEQ}, ${lakeColumns(TABLES.outcomes)})
     SELECT ${lastSeq} + row_number() OVER (ORDER BY ${ROW_SEQ}), ${cells}
     FROM outcomes_open JOIN ${STAGED} ON ${ROW_SEQ} = seq`

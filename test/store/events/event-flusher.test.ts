@@ -202,6 +202,9 @@ describe('the sequence', () => {
       `SELECT count(DISTINCT filename)::INT AS files FROM read_parquet('${dataDir}/lake/trades/*/*.parquet', filename=true)`,
     )
     expect(files).toEqual([{ files: 3 }])
+    // They are listed one after another: who reads on from the first must find the second.
+    const times = await rows('trades', 'DISTINCT ON (known_at) known_at, event_no')
+    expect(times.map(({ known_at }) => known_at)).toEqual([0, 1, 2].map((slice) => new Date(NOON_MS + slice)))
     await expectVerified()
   })
 })
