@@ -24,7 +24,7 @@ import { readLog } from '../../../src/store/log/reader.ts'
 import { BAR_NUMBER_COUNT, BAR_NUMBERS } from '../../../src/store/market-data/bar-batch.ts'
 import { type BarAccount, emptyAccount } from '../../../src/store/market-data/bar-counts.ts'
 import type { BarDelivery } from '../../../src/store/market-data/bar-store.ts'
-import { ProfileBuffer } from '../../../src/store/market-data/profile-buffer.ts'
+import { lastVersions, ProfileBuffer } from '../../../src/store/market-data/profile-buffer.ts'
 import { journalFolder, logFolder } from '../../../src/store/paths.ts'
 import type {
   EventsAnswer,
@@ -369,7 +369,7 @@ class LakeProcess {
   }
 
   #addProfiles(count: number, nowMs: number): void {
-    const rows = this.#profiles.waiting().slice(0, count)
+    const rows = lastVersions(this.#profiles.waiting().slice(0, count))
     this.#lake.profiles.push(...rows)
     this.#profiles.release(count)
     this.#addNumbered('tokens', rows, ({ updated_at }) => Number(updated_at), nowMs)
@@ -411,7 +411,7 @@ class LakeProcess {
         const { analysisId, mint, submittedAtMs, base, labels } = open
         const row = {
           ...{ analysis_id: analysisId, mint, submitted_at: submittedAtMs, base_price_usd: base, ...labels },
-          ...{ labelled_to: horizon, known_at: nowMs },
+          labelled_to: horizon,
         }
         lake.waitingLabels.push({ lsn: 0, knownAtMs: nowMs, row })
       }
