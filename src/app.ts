@@ -164,7 +164,7 @@ async function startParts(base: Base): Promise<App> {
   const clients = clientParts(base, agents, metrics)
   const downloads = new LakeFileServer(store, base.servedMs)
   addMetrics(metrics, base, running, { publisher, health, feeds, broadcaster, downloads })
-  const node = nodeOf(config, running, publisher)
+  const node = nodeOf(base, running, publisher)
   const { servedMs: nowMs } = base
   const cursors = new Cursors({ market, run: node.run, watcher: service?.lists, now: nowMs })
   const timeWaits = new TimeWaits(market, options.steps !== undefined)
@@ -247,12 +247,12 @@ const createBroadcaster = ({ options, servedMs }: Base, market: Market): Broadca
 }
 
 const nodeOf = (
-  config: Config,
+  { config, options }: Base,
   { market, runId }: RunningMarket,
   publisher: MarketPublisher | null,
 ): HttpNode =>
   publisher === null
-    ? singleNode(isReplay(config) ? () => market.timeMs : undefined)
+    ? singleNode(isReplay(config) ? () => market.timeMs : undefined, options.steps !== undefined)
     : { run: () => runId, gate: publisher.service.gate }
 
 /** The data folder, where commands that are told none look elsewhere. */

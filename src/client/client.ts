@@ -257,7 +257,7 @@ export class MintlakeClient {
   }
 
   /**
-   * The server's time, Unix ms: that of the market, which in a backtest is not the time of this machine. Stamp with it what you would
+   * The server's time, Unix ms: that of the market, which in a replay is not the time of this machine. Stamp with it what you would
    * stamp with `Date.now()`.
    */
   async now(call?: CallOptions): Promise<number> {
@@ -266,8 +266,8 @@ export class MintlakeClient {
   }
 
   /**
-   * Resolves after so many milliseconds of the server's time: in a backtest as soon as the market has gone on by them. Follows the clock of
-   * this machine where the server is away and has never said that it has a time of its own.
+   * Resolves after so many milliseconds: in a backtest as soon as the market has gone on by them, else by the clock of this machine,
+   * also where the server is away and has never said that its market waits.
    */
   async sleep(ms: number, { signal }: Pick<CallOptions, 'signal'> = {}): Promise<void> {
     const transport = this.#transport

@@ -108,9 +108,12 @@ export async function* reconnecting<Item>(
     const maxMs = isPrompt ? Math.min(backoff.maxMs, FOLLOW_PROMPT_BACKOFF_MS_MAX) : backoff.maxMs
     const retryInMs = Math.max(retryAfterMs, backoffMs(failures, { ...backoff, maxMs }))
     options.onDisconnect?.({ error, reason: progress.byeReason, retryInMs })
-    // Where the server has a time of its own, nothing is missed that it has not waited for.
-    if (error === null) await transport.pause(retryInMs, options.signal)
-    else await wait(retryInMs, options.signal)
+    if (error !== null) await wait(retryInMs, options.signal)
+    // In a backtest nothing is missed that the market has not waited for. Where it cannot be asked for its time, the next connection tells why.
+    else
+      await transport.pause(retryInMs, options.signal).catch((failure) => {
+        if (!(failure instanceof MintlakeError) || options.signal?.aborted) throw failure
+      })
   }
 }
 

@@ -129,9 +129,9 @@ class RetryPlan {
 
 export class Transport {
   readonly options: TransportOptions
-  /** Market time of the latest answer, Unix ms, where the server has a time of its own: it plays a recorded market. */
+  /** Market time of the latest answer, Unix ms, where the market waits and limits count by it: in a backtest. */
   marketMs: number | null = null
-  /** Whether the server has answered that it has no time of its own. */
+  /** Whether the server has answered that its limits follow the clock. */
   isLive = false
 
   /** @throws TypeError for a base URL that is none. */
@@ -202,12 +202,12 @@ export class Transport {
     return delayMs === null ? null : () => wait(delayMs, signal)
   }
 
-  /** Waits by the server's time, where it has one of its own. */
+  /** Waits by the time that the server's limits count by. */
   pause(ms: number, signal?: AbortSignal): Promise<void> {
     return this.marketMs === null ? wait(ms, signal) : this.untilMarketTime(this.marketMs + ms, signal)
   }
 
-  /** Resolves when the market has come so far. Only where the server has a time of its own: see `marketMs`. */
+  /** Resolves when the market has come so far. Only where the market waits: see `marketMs`. */
   async untilMarketTime(untilMs: number, signal?: AbortSignal): Promise<void> {
     const until = Math.ceil(untilMs)
     const request: Request = { method: 'GET', path: '/api/v1/time', query: { until }, retry: 'any' }
@@ -234,8 +234,9 @@ export class Transport {
     const marketTime = response.headers.get('X-Market-Time')
     // An error may be that of a proxy, which knows nothing of the time.
     if (response.ok || marketTime !== null) {
-      this.marketMs = marketTime === null ? null : Number(marketTime)
-      this.isLive = marketTime === null
+      // A market that is replayed without steps has a time of its own too, but no rule follows it.
+      this.isLive = !response.headers.has('X-Market-Waits')
+      this.marketMs = this.isLive ? null : Number(marketTime)
     }
     if (response.ok) return response
     throw errorOfAnswer(

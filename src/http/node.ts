@@ -11,6 +11,8 @@ export interface HttpNode {
   readonly lagMs?: () => number
   /** In a replay: market time, Unix ms, which every answer tells; without it, it follows the clock. */
   readonly marketTimeMs?: (() => number) | undefined
+  /** Market time goes on in steps, and all rules on time count by it. */
+  readonly marketWaits?: boolean
   /**
    * Waits for a position that a client has from a node that is further ahead. Resolves with whether it is reached; where it is not
    * within a moment, that is false. Without it this node is never behind, so there is no such position.
@@ -45,7 +47,11 @@ export const notForThisNode = (): ServiceError => {
 const RUN = randomBytes(4).toString('hex')
 
 /** A process that has the market for itself. */
-export const singleNode = (marketTimeMs?: () => number): HttpNode => ({ run: () => RUN, marketTimeMs })
+export const singleNode = (marketTimeMs?: () => number, marketWaits = false): HttpNode => ({
+  run: () => RUN,
+  marketTimeMs,
+  marketWaits,
+})
 
 /** Headers of an answer, and which node has made it where another one has passed the request on. */
 export const withNodeName = (
@@ -60,12 +66,18 @@ export const withNodeName = (
  * this node is behind. @param route null: the answer is of none
  */
 export function withMarketState(
-  { lagMs, marketTimeMs }: HttpNode,
+  { lagMs, marketTimeMs, marketWaits }: HttpNode,
   route: Pick<Route, 'answersMarket'> | null,
   headers: Record<string, string>,
 ): Record<string, string> {
   const timed =
-    marketTimeMs === undefined ? headers : { ...headers, 'X-Market-Time': `${Math.floor(marketTimeMs())}` }
+    marketTimeMs === undefined
+      ? headers
+      : {
+          ...headers,
+          'X-Market-Time': `${Math.floor(marketTimeMs())}`,
+          ...(marketWaits && { 'X-Market-Waits': 'true' }),
+        }
   if (lagMs === undefined || route?.answersMarket !== true) return timed
   const ms = lagMs()
   return Number.isFinite(ms) ? { ...timed, 'X-Lag-Ms': `${Math.max(0, Math.round(ms))}` } : timed

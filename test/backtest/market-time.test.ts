@@ -44,6 +44,7 @@ describe('the time of the market', () => {
     for (const [method, path, body] of asked) {
       const { headers, status } = await client.request(method, path, body)
       expect(headers.get('x-market-time'), `${method} ${path} ${status}`).toBe(`${START_MS + 10_000}`)
+      expect(headers.get('x-market-waits')).toBe('true')
     }
     const live = await openTestServer()
     expect((await live.client.get('/api/v1/market')).headers.has('x-market-time')).toBe(false)

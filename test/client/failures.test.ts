@@ -1,7 +1,15 @@
 // What the client does when servers and networks fail.
 import { afterEach, describe, expect, test } from 'vitest'
 import { type ClientOptions, createClient, MintlakeError, type Submission } from '../../src/client/index.ts'
-import { answer, breakOff, type Handler, hang, problem, ScriptedServer } from '../support/scripted-server.ts'
+import {
+  answer,
+  atMarketTime,
+  breakOff,
+  type Handler,
+  hang,
+  problem,
+  ScriptedServer,
+} from '../support/scripted-server.ts'
 import { SUMMARY } from '../support/submission.ts'
 
 const QUICK = { minMs: 1, maxMs: 4 }
@@ -196,6 +204,18 @@ describe('a rate limit', () => {
     expect((await client.market()).data).toEqual([])
   })
 
+  test('of a replay whose market does not wait is waited out by the clock, as the server counts it', async () => {
+    const replayed = { 'X-Market-Time': '5000' }
+    const refusal = { ok: false, error: 'No.', code: 'read_rate_limited', retryAfterMs: 40 }
+    const { client, requests } = await clientOf(
+      [answer(429, refusal, replayed), answer(200, { ok: true, data: [] }, replayed)],
+      { waitForLimits: true },
+    )
+    await client.market()
+    await client.sleep(1)
+    expect(requests.map(({ url }) => url)).toEqual(['/api/v1/market', '/api/v1/market'])
+  })
+
   test('that says 0 is waited out for no longer than allowed', async () => {
     const backoff = { minMs: 40, maxMs: 40 }
     const options = { waitForLimits: true, limitWaitMsMax: 100, backoff }
@@ -288,8 +308,8 @@ describe('a sleep', () => {
   test('asks again where an error said nothing of the time', async () => {
     const { client } = await clientOf([
       (res) => void res.writeHead(502).end(),
-      answer(200, { ok: true, data: { marketTime: 1_000 } }, { 'X-Market-Time': '1000' }),
-      answer(200, { ok: true, data: { marketTime: 9_000 } }, { 'X-Market-Time': '9000' }),
+      answer(200, { ok: true, data: { marketTime: 1_000 } }, atMarketTime(1_000)),
+      answer(200, { ok: true, data: { marketTime: 9_000 } }, atMarketTime(9_000)),
     ])
     await client.sleep(8_000)
     expect(server?.requests.at(-1)?.url).toBe('/api/v1/time?until=9000')

@@ -5,7 +5,7 @@ import { afterEach, expect, test, vi } from 'vitest'
 import { createClient, type Disconnect, type FollowItem, type MarketItem } from '../../src/client/index.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { whenRecorded } from '../checkpoint/support.ts'
-import { type Handler, problem, ScriptedServer } from '../support/scripted-server.ts'
+import { atMarketTime, type Handler, problem, ScriptedServer } from '../support/scripted-server.ts'
 import { openTestServer, spawnServer } from '../support/test-server.ts'
 import { FaultyNetwork } from '../support/upstreams/faulty-network.ts'
 
@@ -168,6 +168,22 @@ test('a stream that an overloaded server ends comes back when the server says', 
   await keepTable(items, new Map(), (item) => item.type === 'row' && item.row.mint === 'c')
   expect(waits[0]).toBe(120)
   expect(waits[1], 'only then').toBeLessThan(120)
+})
+
+test.each([
+  ['a replay whose market does not wait', { 'X-Market-Time': '5000' }],
+  ['a backtest that cannot be asked for the time', atMarketTime(5_000)],
+])('a stream of %s goes on after its end', async (_, headers) => {
+  const opened: string[] = []
+  const server = await scripted((res, req) => {
+    if (req.url?.startsWith('/api/v1/time')) return void res.destroy()
+    opened.push(`${req.url}`)
+    for (const [name, value] of Object.entries(headers)) res.setHeader(name, value)
+    linesThenEnd({ mint: 'a', seq: opened.length }, { event: 'bye', reason: 'max_age' })(res, req)
+  })
+  const client = createClient({ baseUrl: server.url, backoff: QUICK })
+  const isSecond = (item: FollowItem) => item.type === 'row' && item.seq === 2
+  expect(await keepTable(client.follow(), new Map(), isSecond)).toHaveLength(2)
 })
 
 test('a stream that is cut within its first rows begins again and says that changes may be missing', async () => {

@@ -2,6 +2,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { createClient, type Submission } from '../../src/client/index.ts'
 import type { FeedStatus } from '../../src/ingest/types.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { openReplayPlan } from '../../src/store/query/replay-plan.ts'
@@ -210,4 +211,17 @@ test('a snapshot stamped with the agent’s own clock is told that this market h
     hint: expect.stringContaining('X-Market-Time'),
     errors: [{ pointer: '/snapshot/snapshotAt', code: 'not_market_time' }],
   })
+})
+
+test('limits and waits follow the clock where the market stands at the end of a replay, and the client waits by it', async () => {
+  const lines = ROW_NUMBERS.map((at) => `${FIRST_MS + 60_000 * at},SPY,${100 + at},1`)
+  const limits = { 'submit-limits': 'rate=0,cooldown-ms=300' }
+  await replay(['ts,symbol,price,size', ...lines].join('\n'), '', limits)
+  const { client, url } = server!
+  const mintlake = createClient({ baseUrl: url, key: await client.register(), waitForLimits: true })
+  expect(await mintlake.now()).toBe(FIRST_MS + 60_000 * (ROWS - 1))
+  const sent = submission(mintOfSymbol('SPY')) as Submission
+  const first = await mintlake.submit(sent)
+  await mintlake.sleep(1)
+  expect((await mintlake.submit(sent)).analysisId).not.toBe(first.analysisId)
 })

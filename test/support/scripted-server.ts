@@ -11,6 +11,9 @@ export const answer =
   (res) =>
     void res.writeHead(status, { 'Content-Type': 'application/json', ...headers }).end(JSON.stringify(body))
 
+/** Headers of an answer in a backtest, whose market waits. */
+export const atMarketTime = (ms: number) => ({ 'X-Market-Time': `${ms}`, 'X-Market-Waits': 'true' })
+
 /** An error answer of Mintlake's form. */
 export const problem = (status: number, code: string, more: object = {}): Handler =>
   answer(status, { ok: false, error: `It is ${code}.`, code, status, ...more }, { 'X-Request-Id': 'r1' })

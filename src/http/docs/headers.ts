@@ -26,9 +26,10 @@ export const ANSWER_HEADERS = shared({
   'X-Request-Id': text('Names the request in the server’s log'),
   'X-Ignored-Parameters': maybeText('Query parameters of which a value had no effect, comma-separated'),
   'X-Approximate': maybeText('In a replay: why the market may differ from the recorded one'),
-  'X-Market-Time': maybeWhole('In a replay: market time, by which all rules on time count').meta({
-    unit: 'Unix ms',
-  }),
+  'X-Market-Time': maybeWhole('In a replay: market time').meta({ unit: 'Unix ms' }),
+  'X-Market-Waits': maybeText(
+    'true in a backtest: all rules on time count by X-Market-Time, which goes on when its programs wait',
+  ),
   'X-Warming-Up': maybeText(
     'While a replay as fast as possible runs: how much of the market is there so far',
   ),

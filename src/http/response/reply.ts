@@ -21,7 +21,7 @@ const REASONS: typeof STATUS_CODES = {
 const EXPOSED_HEADERS =
   'X-Request-Id, ETag, Location, Retry-After, RateLimit, RateLimit-Policy, X-RateLimit-Limit, X-RateLimit-Remaining, ' +
   'X-RateLimit-Reset, X-Result-Count, X-Complete-From, X-Held-From, X-Incomplete, X-Clamped, X-List-Version, X-Next-Cursor, X-Next-Since, X-More, X-Missing-Files, ' +
-  'Idempotency-Key, Idempotency-Replayed, X-Ignored-Parameters, X-Approximate, X-Warming-Up, X-Market-Time, X-Lag-Ms, Accept-Ranges, Content-Range'
+  'Idempotency-Key, Idempotency-Replayed, X-Ignored-Parameters, X-Approximate, X-Warming-Up, X-Market-Time, X-Market-Waits, X-Lag-Ms, Accept-Ranges, Content-Range'
 
 /** Pages of any origin may read the answers: no cookies are used. */
 const CROSS_ORIGIN_HEADERS = `\r\nAccess-Control-Allow-Origin: *\r\nAccess-Control-Expose-Headers: ${EXPOSED_HEADERS}`
