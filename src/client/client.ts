@@ -28,7 +28,7 @@ import { followWindow, type WindowItem } from './follow-window.ts'
 import { BATCH_MINTS_MAX, QUERY_MS_MAX } from './limits.ts'
 import { type SubmitOptions, submit } from './submit.ts'
 import type { CallOptions, QueryValues, Transport } from './transport.ts'
-import { wait } from './waiting.ts'
+import { Deadline, wait } from './waiting.ts'
 
 /** `limit`: rows of a page, 1 to 500. */
 export interface MarketQuery extends Omit<FollowQuery, 'since'> {
@@ -272,15 +272,23 @@ export class MintlakeClient {
   async sleep(ms: number, { signal }: Pick<CallOptions, 'signal'> = {}): Promise<void> {
     const transport = this.#transport
     const beganAtMs = performance.now()
-    let nowMs = transport.marketMs
-    if (nowMs === null && !transport.isLive)
-      try {
-        nowMs = await this.now({ signal })
-      } catch (error) {
-        if (!(error instanceof MintlakeError)) throw error
-      }
-    if (nowMs !== null && transport.marketMs !== null) await transport.untilMarketTime(nowMs + ms, signal)
-    else await wait(ms - (performance.now() - beganAtMs), signal)
+    // Asked again each time: streams say nothing of the time that has passed since the last answer.
+    if (transport.marketMs !== null) await this.now({ signal })
+    else if (!transport.isLive) await this.#askWithin(ms, signal)
+    if (transport.marketMs === null) await wait(ms - (performance.now() - beganAtMs), signal)
+    else await transport.pause(ms, signal)
+  }
+
+  /** Asks whether the market waits, which may remain unknown: for no longer than so many milliseconds. */
+  async #askWithin(ms: number, signal: AbortSignal | undefined): Promise<void> {
+    const deadline = new Deadline(ms, signal)
+    try {
+      await this.now({ signal: deadline.signal })
+    } catch (error) {
+      if (!(error instanceof MintlakeError) && !deadline.isOver) throw error
+    } finally {
+      deadline.end()
+    }
   }
 
   /** JSON Schema of a submission. */

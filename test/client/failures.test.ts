@@ -299,10 +299,30 @@ describe('a sleep', () => {
     expect(requests).toHaveLength(1)
   })
 
-  test('follows the clock where nothing is known of the server, which is away', async () => {
-    const { client, requests } = await clientOf([breakOff], { retriesMax: 1 })
-    await client.sleep(1)
-    expect(requests).toHaveLength(2)
+  test.each([
+    ['is away', breakOff],
+    ['does not answer', hang],
+  ])(
+    'follows the clock, and is no longer, where nothing is known of the server, which %s',
+    async (_, handler) => {
+      const { client, requests } = await clientOf([handler], { backoff: { minMs: 10_000, maxMs: 10_000 } })
+      const beganAtMs = performance.now()
+      await client.sleep(50)
+      expect(performance.now() - beganAtMs).toBeLessThan(4_000)
+      expect(requests).toHaveLength(1)
+    },
+  )
+
+  test('counts from the time at which it is called, whatever a stream has brought meanwhile', async () => {
+    const market = atMarketTime(1_000)
+    const { client, requests } = await clientOf([
+      (res) => void res.writeHead(200, market).end('{"mint":"a"}\n'),
+      answer(200, { ok: true, data: { marketTime: 300_000 } }, atMarketTime(300_000)),
+      answer(200, { ok: true, data: { marketTime: 360_000 } }, atMarketTime(360_000)),
+    ])
+    await client.follow().next()
+    await client.sleep(60_000)
+    expect(requests.at(-1)?.url).toBe('/api/v1/time?until=360000')
   })
 
   test('asks again where an error said nothing of the time', async () => {
