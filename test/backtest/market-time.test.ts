@@ -53,6 +53,20 @@ describe('the time of the market', () => {
     await live.remove()
   })
 
+  test('begins with the first recorded event where it is wanted from an earlier one, and else where it is wanted', async () => {
+    const said: string[] = []
+    const openFrom = async (fromMs: number) => {
+      const from = new Date(fromMs).toISOString()
+      const { span, close } = await openStepped(lake, { from, say: (sentence) => void said.push(sentence) })
+      await close()
+      return span.fromMs
+    }
+    expect(await openFrom(START_MS + MINUTE_MS)).toBe(START_MS + MINUTE_MS)
+    expect(said).toEqual([])
+    expect(await openFrom(START_MS - 60 * MINUTE_MS)).toBe(START_MS)
+    expect(said).toEqual(['the lake has nothing before 2026-03-02T12:00:00.000Z: the market begins then'])
+  })
+
   test('ends cooldowns, opens limits and says when: an agent that waits for what it was told gets through', async () => {
     const { app, client, driver } = stepped
     const { key } = await app.agents.register({ name: 'waiter' })

@@ -31,7 +31,7 @@ export interface ReplayPlan {
   checkpointEventNo: number | null
   /** Events before this number only bring the market to its state. */
   playFromNo: number
-  /** Market time at which it is played from, and that of the last event, Unix ms. */
+  /** Market time at which it is played from, not before the first event that is known, and that of the last event, Unix ms. */
   fromMs: number
   toMs: number
   /** What the engine was set to; null: not known. */
@@ -178,7 +178,11 @@ export async function openReplayPlan(
   const eventsTotal = lost.length === 0 ? range.to - range.from + 1 : await countEvents(dataDir, range)
   const plan = { ...planned, eventsTotal }
   const [firstMs, lastMs] = await findTimes(dataDir, [plan.playFromNo, range.to])
-  if (fromMs !== null || firstMs > 0) return { ...plan, fromMs: fromMs ?? firstMs, toMs: lastMs }
+  const isKnown = async (atMs: number): Promise<boolean> =>
+    plan.checkpointEventNo !== null || (await findEvents(dataDir, 1, atMs, range.from)) !== null
+  // Of an earlier time nobody knows the market: it would be an empty one, for as long as that.
+  if (fromMs !== null && (await isKnown(fromMs))) return { ...plan, fromMs, toMs: lastMs }
+  if (firstMs > 0) return { ...plan, fromMs: firstMs, toMs: lastMs }
   // Where files were replayed, market time is known from the first row on: the beginning of the run was recorded at 0.
   const timed = await findEvents(dataDir, 1, Number.MAX_SAFE_INTEGER, plan.playFromNo)
   const playFromNo = Math.min(timed?.from ?? plan.playFromNo, range.to)
