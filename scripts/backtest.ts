@@ -30,33 +30,42 @@ function writeAgent(folder: string): string[] {
   return [process.execPath, '--conditions=mintlake-source', path]
 }
 
-function readMinutes(args: string[]): number {
-  const at = args.indexOf('--minutes')
-  if (at < 0) return 20
-  const [, minutes] = args.splice(at, 2)
-  if (Number(minutes) > TAIL_MINUTES) return Number(minutes)
-  console.error(`--minutes is a number above ${TAIL_MINUTES}`)
+function refuse(why: string): never {
+  console.error(why)
   process.exit(2)
 }
 
+/** Takes them out of the flags; null: they are not among them. */
+function takeMinutes(flags: string[]): number | null {
+  const at = flags.findIndex((word) => /^--minutes(=|$)/.test(word))
+  if (at < 0) return null
+  const [, text] = flags
+    .splice(at, flags[at] === '--minutes' ? 2 : 1)
+    .join('=')
+    .split('=')
+  const minutes = Number(text)
+  return minutes > TAIL_MINUTES ? minutes : refuse(`--minutes is a number above ${TAIL_MINUTES}`)
+}
+
 const args = process.argv.slice(2)
-const minutes = readMinutes(args)
 const end = args.includes('--') ? args.indexOf('--') : args.length
 const [flags, program] = [args.slice(0, end), args.slice(end)]
+const isGiven = (name: string): boolean => flags.some((word) => word.split('=', 1)[0] === name)
+const wantedMinutes = takeMinutes(flags)
 if (flags.includes('--help')) {
   console.log(`npm run backtest -- [--minutes N] [flags of mintlake backtest] [-- PROGRAM]
---lake and --to are those of the market that it records first, of N simulated minutes [20].\n`)
+Without --lake it plays a market that it records first, of N simulated minutes [20].\n`)
   process.exit(
     spawnSync(process.execPath, [join(ROOT, 'scripts/mintlake.mjs'), 'backtest', '--help'], {
       stdio: 'inherit',
     }).status,
   )
 }
-const stopping = new AbortController()
-for (const signal of ENDING_SIGNALS) process.on(signal, () => stopping.abort(signal))
-const folder = mkdtempSync(join(tmpdir(), 'mintlake-backtest-'))
-try {
-  const lake = join(folder, 'lake')
+if (wantedMinutes !== null && isGiven('--lake'))
+  refuse('--minutes is of the market that is recorded where no --lake is given')
+
+/** @returns the flags that play it */
+async function record(lake: string, minutes: number): Promise<string[]> {
   const beganMs = performance.now()
   // A day ago: no clock of a program can be mistaken for the market’s.
   const startMs = Math.floor((Date.now() - DAY_MS) / MINUTE_MS) * MINUTE_MS
@@ -65,11 +74,21 @@ try {
   const tookMs = Math.round(performance.now() - beganMs)
   console.error(`recorded ${minutes} simulated minutes, ${events} events, in ${tookMs / 1_000} s`)
   const to = new Date(startMs + (minutes - TAIL_MINUTES) * MINUTE_MS).toISOString()
-  const isGiven = (name: string): boolean => flags.some((word) => word.split('=', 1)[0] === name)
-  const defaults = { '--lake': lake, '--to': to, '--tail-ms': `${TAIL_MINUTES * MINUTE_MS}` }
-  const own = [...Object.entries(defaults).filter(([name]) => !isGiven(name)), flags].flat()
+  const played = { '--lake': lake, '--to': to, '--tail-ms': `${TAIL_MINUTES * MINUTE_MS}` }
+  return Object.entries(played)
+    .filter(([name]) => !isGiven(name))
+    .flat()
+}
+
+const stopping = new AbortController()
+for (const signal of ENDING_SIGNALS) process.on(signal, () => stopping.abort(signal))
+const folder = mkdtempSync(join(tmpdir(), 'mintlake-backtest-'))
+try {
+  const played = isGiven('--lake') ? [] : await record(join(folder, 'lake'), wantedMinutes ?? 20)
+  const own = [...played, ...flags]
   if (!isGiven('--out')) own.push('--out', mkdtempSync(join(tmpdir(), 'mintlake-report-')))
-  const words = program.length > 1 ? program : ['--', ...writeAgent(folder)]
+  const hasOwnProgram = program.length > 1 || isGiven('--labels-only')
+  const words = hasOwnProgram ? program : ['--', ...writeAgent(folder)]
   const child = spawn(process.execPath, [join(ROOT, 'scripts/mintlake.mjs'), 'backtest', ...own, ...words], {
     stdio: 'inherit',
   })

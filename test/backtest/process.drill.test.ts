@@ -175,6 +175,35 @@ describe('a lake whose server was started again with other settings in the middl
   }, 60_000)
 })
 
+describe('npm run backtest', () => {
+  const script = join(ROOT, 'scripts/backtest.ts')
+
+  test('plays another lake as it is, and leaves each program its own flags', async () => {
+    const out = join(folder, 'given')
+    const flagged = program(
+      'flags.mjs',
+      `console.log(process.argv.slice(2)); await fetch(process.env.MINTLAKE_URL)`,
+    )
+    const args = ['--lake', lake, '--no-baselines', '--out', out, ...flagged, '--minutes', '3']
+    const backtest = run(args, {}, script)
+    expect(await backtest.exited, backtest.err()).toBe(0)
+    expect(readFileSync(join(out, 'programs', '1.log'), 'utf8')).toContain(`[ '--minutes', '3' ]`)
+    expect(backtest.err()).not.toContain('recorded')
+    const both = run(['--lake', lake, '--minutes', '9'], {}, script)
+    expect(await both.exited, both.err()).toBe(2)
+  }, 180_000)
+
+  test('takes --minutes=N too, and starts no agent with --labels-only', async () => {
+    const few = run(['--minutes=7'], {}, script)
+    expect(await few.exited, few.err()).toBe(2)
+    expect(few.err()).toBe('--minutes is a number above 7\n')
+    const out = join(folder, 'labels of npm')
+    const labelling = run(['--minutes=8', '--labels-only', '--tokens-max', '5', '--out', out], {}, script)
+    expect(await labelling.exited, labelling.err()).toBe(0)
+    expect(labelling.out()).toMatch(/labels\.parquet: \d+ rows/)
+  }, 180_000)
+})
+
 describe('interrupted', () => {
   // By SIGTERM: the two tests behind it.
   test('it ends its programs with their children, and reports what was played', async () => {
