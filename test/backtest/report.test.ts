@@ -163,7 +163,17 @@ test('texts of strangers are text on the page, and both forms of the report have
   expect(page).toContain('https://solscan.io/token/mint%200')
   expect(page).toContain("default-src 'none'")
   expect(page.match(/<svg/g)).toHaveLength(6)
-  const text = textReport(report)
+  const codes = '\u001b[31mred\u009b0m'
+  const text = textReport({
+    ...report,
+    agents: report.agents.map((each) => ({
+      ...each,
+      name: codes,
+      best: each.best.map((of) => ({ ...of, symbol: codes })),
+    })),
+  })
+  expect(text).toContain(' [31mred 0m')
+  expect(text.replaceAll('\n', '')).not.toMatch(/\p{C}/u)
   expect(text).toContain('+10.0 % [+10.0 %, +10.0 %]')
   expect(text).toContain('Too few submissions')
 })

@@ -33,8 +33,12 @@ function table(head: string[], rows: string[][]): string {
 
 const LISTED = 5
 
+/** What strangers wrote, without what a terminal would obey. */
+const printable = (text: string): string => text.replace(/\p{C}/gu, ' ')
+
 export function textReport(report: Report): string {
-  const { agents, market, run } = report
+  const { market, run } = report
+  const agents = report.agents.map((agent) => ({ ...agent, name: printable(agent.name) }))
   const lines = [
     `Backtest of ${utc(market.fromMs)} to ${utc(market.toMs)} (${duration(market.toMs - market.fromMs)}${market.simulated ? ', a SIMULATED market' : ''})`,
     `${run.steps} steps in ${duration(run.playedMs)}: ${wholeNumber(run.speed)} times as fast; ${run.sentence}`,
@@ -72,7 +76,7 @@ function agentText(agent: AgentFigures): string[] {
               .slice(0, LISTED)
               .map(({ analysisId, symbol, sentiment, score, gain }) => [
                 analysisId,
-                symbol.replace(/\p{C}/gu, ' '),
+                printable(symbol),
                 `${sentiment} ${score}`,
                 signedPercent(gain),
               ]),
