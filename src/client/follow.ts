@@ -167,9 +167,14 @@ export async function* linesOf(
   progress.byeRetryAfterMs = 0
   progress.openedAtMs = null
   const { signal } = options
+  const request = transport.prepare({
+    method: 'GET',
+    path: '/api/v1/market',
+    query: { ...query, format: 'ndjson' },
+  })
   const deadline = new Deadline(transport.options.timeoutMs, signal)
   try {
-    const body = await transport.open('/api/v1/market', { ...query, format: 'ndjson' }, deadline)
+    const body = await transport.open(request, deadline)
     progress.openedAtMs = performance.now()
     yield null
     for await (const text of readLines(body, deadline, options)) {

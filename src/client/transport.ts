@@ -37,6 +37,12 @@ export interface Request {
   retry: 'any' | 'refused'
 }
 
+/** A request as it is sent in each attempt. */
+export interface Prepared {
+  url: string
+  init: RequestInit
+}
+
 export interface ClientOptions {
   /** Where the server is, for example `http://127.0.0.1:8080`; may have a path, for a server behind a proxy. */
   baseUrl: string
@@ -142,11 +148,12 @@ export class Transport {
   /**
    * The JSON object of a successful answer. That it is of type `Answer` is not checked: the server's tests hold its answers to
    * the schemas that the type comes from.
-   * @throws MintlakeError, or the reason of the signal.
+   * @throws MintlakeError, the reason of the signal, or TypeError for what cannot be sent.
    */
   async json<Answer extends object>(request: Request, call: CallOptions = {}): Promise<Answer> {
+    const prepared = this.prepare(request)
     const text = await this.#retried(request, call, async (deadline) => {
-      const response = await this.#send(request, deadline)
+      const response = await this.#send(prepared, deadline)
       return readText(response, ANSWER_BYTES_MAX, deadline.signal)
     })
     return parseObject(text)
@@ -156,9 +163,9 @@ export class Transport {
    * Opens a body to read from; `deadline` limits the time until its headers are there. The caller ends the deadline.
    * @throws MintlakeError, or the reason of the signal.
    */
-  async open(path: string, query: QueryValues, deadline: Deadline): Promise<ReadableStream<Uint8Array>> {
+  async open(prepared: Prepared, deadline: Deadline): Promise<ReadableStream<Uint8Array>> {
     try {
-      const { body } = await this.#send({ method: 'GET', path, query }, deadline)
+      const { body } = await this.#send(prepared, deadline)
       if (body !== null) return body
     } catch (error) {
       throw failureOf(error, deadline, this.options.baseUrl)
@@ -215,22 +222,24 @@ export class Transport {
       await this.json(request, { signal, timeoutMs: TIME_WAIT_MS_MAX })
   }
 
+  /** What is sent, made before any attempt: what cannot be made would fail in each. @throws TypeError for what cannot be sent. */
+  prepare({ method, path, query = {}, body, headers }: Omit<Request, 'retry'>): Prepared {
+    const { baseUrl, key } = this.options
+    const sent = {
+      ...(key && { Authorization: `Bearer ${key}` }),
+      ...(body !== undefined && { 'Content-Type': 'application/json' }),
+      ...headers,
+    }
+    // It throws where one holds a character that no header can.
+    new Headers(sent)
+    const url = `${baseUrl}${path}${queryText(query)}`
+    return { url, init: { method, headers: sent, ...(body !== undefined && { body: JSON.stringify(body) }) } }
+  }
+
   /** One request. @returns a response of status 2xx, its body unread. */
-  async #send(request: Omit<Request, 'retry'>, { signal }: Deadline): Promise<Response> {
-    const { baseUrl, key, fetch } = this.options
-    const { method, path, query = {}, body, headers } = request
-    const response = await fetch(`${baseUrl}${path}${queryText(query)}`, {
-      method,
-      headers: {
-        ...(key && { Authorization: `Bearer ${key}` }),
-        ...(body !== undefined && { 'Content-Type': 'application/json' }),
-        ...headers,
-      },
-      ...(body !== undefined && { body: JSON.stringify(body) }),
-      // A key is for one server, and a redirected POST would become a GET.
-      redirect: 'error',
-      signal,
-    })
+  async #send({ url, init }: Prepared, { signal }: Deadline): Promise<Response> {
+    // A key is for one server, and a redirected POST would become a GET.
+    const response = await this.options.fetch(url, { ...init, redirect: 'error', signal })
     const marketTime = response.headers.get('X-Market-Time')
     // An error may be that of a proxy, which knows nothing of the time.
     if (response.ok || marketTime !== null) {

@@ -269,6 +269,16 @@ describe('a submission', () => {
   })
 })
 
+test('what cannot be sent is a TypeError at once', async () => {
+  const { client, requests } = await clientOf([EMPTY_PAGE])
+  const unsendable = createClient({ baseUrl: `${server?.url}`, key: 'ключ' })
+  await expect(unsendable.market()).rejects.toBeInstanceOf(TypeError)
+  await expect(unsendable.follow().next()).rejects.toBeInstanceOf(TypeError)
+  const score: unknown = 1n
+  await expect(client.submit({ ...SUBMISSION, score: score as number })).rejects.toBeInstanceOf(TypeError)
+  expect(requests).toEqual([])
+})
+
 describe('a registration', () => {
   test('is sent again where it was refused', async () => {
     const { client, requests } = await clientOf([
