@@ -83,6 +83,20 @@ describe.skipIf(!hasBrowser)(`views of the console${skipped}`, () => {
     await expect.poll(() => rows(page).count()).toBe(1)
   })
 
+  test('an empty market says so in each list; a list without tokens speaks of filters only where there are some', async () => {
+    const empty = await openTestServer()
+    for (const tab of ['', '?tab=new', '?tab=live', '?tab=graduated']) {
+      const { page } = await openPage(browser, empty.url, `#/market${tab}`)
+      await page.getByRole('heading', { name: 'No tokens yet' }).waitFor()
+    }
+    await empty.remove()
+    const page = await open('#/market?tab=graduated')
+    await page.getByRole('heading', { name: 'No token matches' }).waitFor()
+    expect(await page.getByText(/take the filters away/).count()).toBe(0)
+    await page.getByLabel('Search tokens').fill('nosuch')
+    await page.getByText(/take the filters away/).waitFor()
+  }, 60_000)
+
   test('the low coverage box leaves the tokens whose analysis earns the bonus', async () => {
     const others = await openTestServer()
     const { client } = others

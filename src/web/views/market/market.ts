@@ -292,14 +292,17 @@ export class MarketView implements View {
   #empty(): TemplateResult {
     const { search, isLowCoverage, volume, liquidity, tab } = this.#state
     const isFiltered = search !== '' || isLowCoverage || volume !== '' || liquidity !== ''
-    return isFiltered || tab !== 'all'
-      ? html`${emptyState('No token matches', 'Search for the start of a word of a name or symbol, or of a mint, or take the filters away.')}
-          <p class="empty"><a href=${routeHref('market')}>Show all tokens</a></p>`
-      : emptyState(
-          'No tokens yet',
-          'The market is empty until a feed brings tokens. Start the server with its simulated market to try it out:',
-          'npm start -- --feed simulator',
-        )
+    if (this.#totals.value?.tokens === 0 || (!isFiltered && tab === 'all'))
+      return emptyState(
+        'No tokens yet',
+        'The market is empty until a feed brings tokens. Start the server with its simulated market to try it out:',
+        'npm start -- --feed simulator',
+      )
+    const advice = isFiltered
+      ? 'Search for the start of a word of a name or symbol, or of a mint, or take the filters away.'
+      : 'Tokens come into this list as the market goes on.'
+    return html`${emptyState('No token matches', advice)}
+      <p class="empty"><a href=${routeHref('market')}>Show all tokens</a></p>`
   }
 
   #heading({ sort, name, label, title }: MarketColumn, at: number): TemplateResult {
