@@ -2,6 +2,13 @@
 import { MintlakeError } from '../client/index.ts'
 
 const TIMEOUT_MS = 10_000
+/** What a header can hold. */
+const SENDABLE = /^[\x21-\x7e]+$/
+
+/** @throws Error for a key that cannot be one: what fetch says of it would be taken for a server that is away. */
+export function requireSendable(key: string): void {
+  if (!SENDABLE.test(key)) throw new Error('A key has no such characters.')
+}
 
 export interface ApiRequest {
   body?: unknown

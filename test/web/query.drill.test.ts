@@ -109,6 +109,8 @@ describe.skipIf(!hasBrowser)(`the console’s queries${skipped}`, () => {
     await page.getByLabel('SQL', { exact: true }).fill('FROM range(5000)')
     await run(page)
     await page.getByText(/^1,000 rows in .*there are more/).waitFor()
+    await run(page, 'ключ')
+    await page.getByRole('alert').getByText('A key has no such characters.').waitFor()
   })
 
   test('a query is canceled, on the server too', async () => {

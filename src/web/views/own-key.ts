@@ -2,15 +2,13 @@
 // strikes and a suspension, which refuses all that it submits.
 import { html, nothing, type TemplateResult } from 'lit-html'
 import type { Standing } from '../../client/index.ts'
-import { errorText, Fetched, request } from '../api.ts'
+import { errorText, Fetched, request, requireSendable } from '../api.ts'
 import type { App } from '../app.ts'
 import { copyable } from '../dom.ts'
 import { formatCount, formatTime, formatXp } from '../format.ts'
 
 const STANDING_EVERY_MS = 60_000
 const PROFILE_PATH = '/api/v1/agent/profile'
-/** What a header can hold. */
-const SENDABLE = /^[\x21-\x7e]+$/
 
 export class OwnKey {
   readonly #app: App
@@ -110,7 +108,7 @@ export class OwnKey {
   async #enter(key: string): Promise<void> {
     if (key === '') return
     await this.#attempt(async () => {
-      if (!SENDABLE.test(key)) throw new Error('A key has no such characters.')
+      requireSendable(key)
       await request(PROFILE_PATH, { key })
       return key
     })

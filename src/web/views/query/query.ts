@@ -3,7 +3,7 @@ import { html, nothing, type TemplateResult } from 'lit-html'
 import { guard } from 'lit-html/directives/guard.js'
 import { createClient, MintlakeError, type QueryResult } from '../../../client/index.ts'
 import { type CsvValue, csvLine } from '../../../lib/text/csv.ts'
-import { errorText } from '../../api.ts'
+import { errorText, requireSendable } from '../../api.ts'
 import type { App, View } from '../../app.ts'
 import { copyable, emptyState, enteredText, urlFlag } from '../../dom.ts'
 import { formatCount } from '../../format.ts'
@@ -200,6 +200,7 @@ export class QueryView implements View {
     replaceQuery(this.#app.route, { sql: this.#sql })
     this.#app.invalidate()
     try {
+      if (this.#key !== '') requireSendable(this.#key)
       const client = createClient({ baseUrl: location.origin, key: this.#key, retriesMax: 0 })
       this.#result = await client.query({ sql: this.#sql, limit: ROWS }, { signal: abort.signal })
     } catch (error) {
