@@ -109,6 +109,12 @@ describe.skipIf(!hasBrowser)(`the console’s queries${skipped}`, () => {
     await page.getByLabel('SQL', { exact: true }).fill('FROM range(5000)')
     await run(page)
     await page.getByText(/^1,000 rows in .*there are more/).waitFor()
+    await page.getByRole('button', { name: 'Save these 1,000 rows as CSV' }).waitFor()
+    // Rows of 400 kB, of which an answer has fewer.
+    await page.getByLabel('SQL', { exact: true }).fill(`SELECT repeat('x', 400000) AS x FROM range(50)`)
+    await run(page)
+    await page.getByText(/^\d+ rows in .*there are more/).waitFor()
+    await page.getByRole('button', { name: /^Save these \d+ rows as CSV$/ }).waitFor()
     await run(page, 'ключ')
     await page.getByRole('alert').getByText('A key has no such characters.').waitFor()
   })

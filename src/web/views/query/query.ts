@@ -115,7 +115,7 @@ export class QueryView implements View {
           <button type="button" ?disabled=${!isRunning} @click=${() => this.#cancel()}>Cancel</button>
           <span class="note wide-only"><kbd>Ctrl</kbd> <kbd>Enter</kbd> runs it, <kbd>Esc</kbd> cancels</span>
           <span class="note grow" role="status">${this.#status()}</span>
-          <button type="button" ?disabled=${!this.#hasRows} @click=${() => this.#save()}>${this.#result?.meta.truncated === true ? `Save these ${formatCount(ROWS)} rows as CSV` : 'Save as CSV'}</button>
+          <button type="button" ?disabled=${!this.#hasRows} @click=${() => this.#save()}>${this.#result?.meta.truncated === true ? `Save these ${formatCount(this.#result.data.rows.length)} rows as CSV` : 'Save as CSV'}</button>
         </div>
       </form>
       ${this.#outcome()}
