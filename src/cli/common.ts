@@ -11,6 +11,9 @@ import type { StoreLog } from '../store/types.ts'
 import { type Option, requiredValue, UsageError, type Values } from './command.ts'
 import { type Terminal, write } from './terminal.ts'
 
+/** Of 15 digits. */
+const NUMBER_MAX = 1e15 - 1
+
 export const DATA_DIR: Option = {
   value: 'FOLDER',
   description: `${SETTINGS.dataDir.description}; ${SETTINGS.dataDir.env} [${SETTINGS.dataDir.defaultText}]`,
@@ -51,11 +54,12 @@ export function requireWritable(dataDir: string): void {
   if (findLockHolder(dataDir) === null) accessSync(dataDir, constants.W_OK)
 }
 
-export function wholeNumber(values: Values, name: string, min: number, max = 1e15): number {
+export function wholeNumber(values: Values, name: string, min: number, max = NUMBER_MAX): number {
   const value = requiredValue(values, name)
   const number = /^\d{1,15}$/.test(value) ? Number(value) : Number.NaN
   if (number >= min && number <= max) return number
-  const range = max < 1e15 ? `from ${min} to ${max}` : `of ${min} or more`
+  const isBounded = max < NUMBER_MAX || Number(value) > max
+  const range = isBounded ? `from ${min} to ${max}` : `of ${min} or more`
   throw new UsageError(`--${name}: "${value}" is not a whole number ${range}`)
 }
 

@@ -26,6 +26,7 @@ test.each([
   [['--lake', 'x', '--', '--', 'node'], 'has to follow behind --'],
   [['--', 'node'], '--lake FOLDER is missing'],
   [['--lake', 'x', '--speed', 'fast', '--', 'node'], '--speed'],
+  [['--lake', '.', '--seed', '1000000000000000', '--', 'node'], 'whole number from 0 to 999999999999999'],
   [['--lake', 'x', '--labels-only', '--', 'node'], '--labels-only runs no program'],
   [['--lake', 'x', '--from', 'yesterday', '--out', 'out', '--', 'node'], '--from: "yesterday"'],
   [
