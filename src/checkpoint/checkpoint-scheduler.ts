@@ -181,8 +181,6 @@ export class CheckpointScheduler {
           throw new Error('it takes too long')
         },
       )
-      await this.#removeOld()
-      return true
     } catch (error) {
       const reason = errorMessage(error)
       if (isOnly)
@@ -194,6 +192,9 @@ export class CheckpointScheduler {
         log.warn({ reason }, 'no checkpoint was written at the end: the next start applies more events again')
       return false
     }
+    // What stays goes after the next one.
+    await this.#removeOld().catch(() => undefined)
+    return true
   }
 
   async #writeNow(signal: AbortSignal): Promise<void> {

@@ -200,7 +200,7 @@ describe('calls', () => {
     ],
     ['without an end are given up', Number.POSITIVE_INFINITY, { ok: false, fault: 'timeout' }],
   ])('%s', async (_, timeouts, expected) => {
-    const timeoutMs = 100
+    const timeoutMs = 300
     const answer = JSON.stringify({ jsonrpc: '2.0', id: 1, result: 1 })
     const server = createServer(async (request, response) => {
       request.resume()
