@@ -224,7 +224,9 @@ test('what is submitted after market time went back is found, and labelled by th
   expect((await server.client.get(`/api/v1/analysis/${body.analysisId}`)).status).toBe(200)
 })
 
-test('of the time that a clock which was ahead had closed no label is made, and no bar is complete', async () => {
+test('of the time that a clock which was ahead had closed no label is made, and no bar is complete', {
+  tags: 'drill',
+}, async () => {
   await open({ 'submit-limits': 'rate=0,cooldown-ms=0' })
   const key = await server.client.register()
   const rows = async (sql: string): Promise<Record<string, unknown>[]> => {

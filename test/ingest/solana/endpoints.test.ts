@@ -291,6 +291,7 @@ it('a subscription that says nothing any more while slots come ends its connecti
 
 it.each(['is found out', 'ends by itself', 'ends with its process'])(
   'a connection that is silent of one program and %s: all that was not told since is fetched',
+  { tags: 'drill' },
   async (how) => {
     const [node] = nodes
     const startMs = Date.now() - 60_000
