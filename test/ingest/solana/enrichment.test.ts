@@ -267,7 +267,9 @@ describe('the holders of a token', () => {
 })
 
 describe('requests', () => {
-  it('for many tokens share calls of a hundred accounts; what is fresh is not asked for again', async () => {
+  it('for many tokens share calls of a hundred accounts; what is fresh is not asked for again', {
+    tags: 'drill',
+  }, async () => {
     const started = await connected()
     const mints = Array.from({ length: 60 }, () =>
       launch((mint) => ({ [mint]: legacyMint(NO_AUTHORITIES), ...onCurve(mint) })),
