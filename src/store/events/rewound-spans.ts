@@ -4,8 +4,7 @@
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { TABLES } from '../../schema/tables.ts'
 import { queryRows, queryValue, runAll } from '../duckdb/query.ts'
-import type { DataFile } from '../lake/lake-files.ts'
-import { utcDate } from '../lake/lake-files.ts'
+import { type DataFile, utcDate } from '../lake/lake-files.ts'
 import { type ReadableFile, selectAllRows } from '../lake/parquet-sql.ts'
 
 /** Its beginning and end, market time in Unix ms. */
