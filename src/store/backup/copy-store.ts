@@ -6,17 +6,11 @@ import { makeFolder } from '../../lib/files.ts'
 import { copyDurably, linkOrCopy, syncFolders } from '../data-folder/snapshot.ts'
 import { withScratchDatabase } from '../duckdb/scratch-database.ts'
 import { literal } from '../duckdb/sql.ts'
-import { type EventMetadata, loadEventMetadata } from '../events/event-metadata.ts'
-import { writeCatalog } from '../lake/catalog.ts'
+import { type CatalogContent, filesOf, writeCatalog } from '../lake/catalog.ts'
+import { loadContent } from '../lake/catalog-reader.ts'
 import { hashFile } from '../lake/lake-files.ts'
 import { openLinks, readLakePaths } from '../lake/links.ts'
-import {
-  groupByTable,
-  type ListedFile,
-  listAllLiveFiles,
-  listQuarantinedFiles,
-  type QuarantinedFile,
-} from '../lake/manifest.ts'
+import type { ListedFile, QuarantinedFile } from '../lake/manifest.ts'
 import {
   checkpointFolder,
   deadLetterFolder,
@@ -28,7 +22,6 @@ import {
   stateLogPath,
   statePath,
 } from '../paths.ts'
-import { loadPosition } from '../state/state-database.ts'
 import type { BackupFile } from './note.ts'
 
 export interface CopyOptions {
@@ -45,24 +38,12 @@ export interface CopiedStore {
   losses: readonly QuarantinedFile[]
 }
 
-interface Listed {
-  live: ListedFile[]
-  quarantined: QuarantinedFile[]
-  recorded: EventMetadata
-  flushedLsn: number
-}
-
 /** What the state database of a folder says of its lake. */
-const readManifest = (dataDir: string): Promise<Listed> =>
+const readManifest = (dataDir: string): Promise<CatalogContent> =>
   withScratchDatabase(':memory:', { threads: '1' }, async (connection) => {
     await connection.run(`ATTACH ${literal(statePath(dataDir))} AS state (READ_ONLY)`)
     await connection.run('USE state')
-    return {
-      live: await listAllLiveFiles(connection),
-      quarantined: await listQuarantinedFiles(connection),
-      recorded: await loadEventMetadata(connection),
-      flushedLsn: (await loadPosition(connection)).lsn,
-    }
+    return loadContent(connection)
   })
 
 /** The names in a folder, with their paths; none where it is missing. */
@@ -89,8 +70,7 @@ async function listServerFiles(dataDir: string): Promise<string[]> {
 
 /** Copies the store of `from` into the folder `to`, which exists and has nothing in the way. */
 export async function copyStore(from: string, to: string, options: CopyOptions): Promise<CopiedStore> {
-  const listed = await readManifest(from)
-  const { live, quarantined } = listed
+  const content = await readManifest(from)
   const files: BackupFile[] = []
   await makeFolder(logFolder(to))
   const folders = new Set([to, logFolder(to)])
@@ -104,10 +84,12 @@ export async function copyStore(from: string, to: string, options: CopyOptions):
   // The state is written again once a server starts on the copy.
   for (const path of await listServerFiles(from)) await add(path, copyDurably)
   for (const path of await listMarketFiles(from)) await add(path, options.links ? linkOrCopy : copyDurably)
-  files.push(...(await copyLake(from, to, live, options)))
+  files.push(...(await copyLake(from, to, filesOf(content), options)))
   await syncFolders(folders)
-  await writeCatalogOf(to, listed, options.nowMs)
-  return { files, losses: quarantined.filter(({ acknowledgedAtMs }) => acknowledgedAtMs === null) }
+  const lakeDir = lakeFolder(to)
+  const { pathOf } = await readLakePaths(lakeDir)
+  await writeCatalog(content, options.nowMs, { lakeDir, pathOf })
+  return { files, losses: content.quarantined.filter(({ acknowledgedAtMs }) => acknowledgedAtMs === null) }
 }
 
 async function copyLake(
@@ -137,16 +119,9 @@ async function copyLake(
   return files
 }
 
-async function writeCatalogOf(dataDir: string, { live, ...known }: Listed, nowMs: number): Promise<void> {
-  const lakeDir = lakeFolder(dataDir)
-  const { pathOf } = await readLakePaths(lakeDir)
-  await writeCatalog({ tables: groupByTable(live), ...known }, nowMs, { lakeDir, pathOf })
-}
-
 /** How large a copy is where nothing can be linked. */
 export async function copyBytes(dataDir: string): Promise<number> {
-  const { live } = await readManifest(dataDir)
-  let bytes = live.reduce((sum, file) => sum + file.bytes, 0)
+  let bytes = filesOf(await readManifest(dataDir)).reduce((sum, file) => sum + file.bytes, 0)
   const others = [...(await listServerFiles(dataDir)), ...(await listMarketFiles(dataDir))]
   for (const path of others) bytes += (await stat(path)).size
   return bytes

@@ -1,9 +1,20 @@
-// Reads what an attached catalog, of this version or an older one, says of the lake's files.
+// Reads what an attached catalog, of this version or an older one, says of the lake, and what the state database does.
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { hasTable, queryRows, queryValue } from '../duckdb/query.ts'
 import { literal } from '../duckdb/sql.ts'
 import { unavailable } from '../errors.ts'
-import { LISTED_COLUMNS, type ListedFile, QUARANTINED_COLUMNS, type QuarantinedFile } from './manifest.ts'
+import { loadEventMetadata, readEventMetadata } from '../events/event-metadata.ts'
+import { loadPosition } from '../state/state-database.ts'
+import type { CatalogContent } from './catalog.ts'
+import {
+  groupByTable,
+  LISTED_COLUMNS,
+  type ListedFile,
+  listAllLiveFiles,
+  listQuarantinedFiles,
+  QUARANTINED_COLUMNS,
+  type QuarantinedFile,
+} from './manifest.ts'
 
 /** A file as a catalog lists it. */
 export interface CatalogEntry extends ListedFile {
@@ -72,9 +83,25 @@ export async function readKnownLosses(
 }
 
 /** The last commit that the lake had when a catalog was written. Those of older versions do not tell: 0. */
-export async function readFlushedLsn(connection: DuckDBConnection, catalog: string): Promise<number> {
+async function readFlushedLsn(connection: DuckDBConnection, catalog: string): Promise<number> {
   if (!(await hasTable(connection, literal(catalog), 'lake_info'))) return 0
   if (!(await hasColumn(connection, catalog, 'lake_info', 'flushed_lsn'))) return 0
   const sql = `SELECT coalesce(max(flushed_lsn), 0)::DOUBLE FROM ${catalog}.main.lake_info`
   return queryValue(connection, sql, 'number')
 }
+
+/** All that an attached catalog says. @throws StoreError `unavailable` where it is none */
+export const readContent = async (connection: DuckDBConnection, catalog: string) => ({
+  tables: groupByTable(await readCatalogFiles(connection, catalog)),
+  quarantined: await readKnownLosses(connection, catalog),
+  recorded: await readEventMetadata(connection, catalog),
+  flushedLsn: await readFlushedLsn(connection, catalog),
+})
+
+/** What a state database says of its lake, and the catalog is to say. */
+export const loadContent = async (connection: DuckDBConnection): Promise<CatalogContent> => ({
+  tables: groupByTable(await listAllLiveFiles(connection)),
+  quarantined: await listQuarantinedFiles(connection),
+  recorded: await loadEventMetadata(connection),
+  flushedLsn: (await loadPosition(connection)).lsn,
+})

@@ -44,6 +44,9 @@ export interface CatalogContent {
   flushedLsn: number
 }
 
+/** The live files of all tables. */
+export const filesOf = ({ tables }: CatalogContent): ListedFile[] => tables.flatMap(({ files }) => files)
+
 export interface CatalogOptions {
   lakeDir: string
   pathOf(file: ListedFile): string

@@ -8,12 +8,10 @@ import type { TableName } from '../../schema/tables.ts'
 import { damagedState } from '../duckdb/damaged-state.ts'
 import { type Database, isFullError, transaction } from '../duckdb/database.ts'
 import { LAKE_TABLES, type LakeTable } from '../duckdb/sql.ts'
-import { loadEventMetadata } from '../events/event-metadata.ts'
 import { loadEventPosition } from '../events/event-position.ts'
 import type { StagedRows } from '../flush/row-splitter.ts'
 import { lakeFolder } from '../paths.ts'
 import type { CrashPoint } from '../process/crash-points.ts'
-import { loadPosition } from '../state/state-database.ts'
 import {
   type LakeFile,
   type LakeTableStatus,
@@ -22,7 +20,8 @@ import {
   NO_TROUBLE,
   type SetAsideFile,
 } from '../types.ts'
-import { CATALOG_FILE, writeCatalog } from './catalog.ts'
+import { CATALOG_FILE, type CatalogTable, writeCatalog } from './catalog.ts'
+import { loadContent } from './catalog-reader.ts'
 import { type CheckDepth, findFaultyFiles } from './file-check.ts'
 import { listPendingTableFiles, toPendingFile, type WriteStep, writePendingFiles } from './file-writer.ts'
 import {
@@ -43,7 +42,6 @@ import {
   listAllLiveFiles,
   listKnownPaths,
   listLiveFiles,
-  listQuarantinedFiles,
   listReadableFiles,
   type NewFile,
   nextSeq,
@@ -67,7 +65,7 @@ export interface FlushBatch {
 
 type TableSize = Omit<LakeTableStatus, 'backlog'>
 
-const sizesOf = (tables: ReturnType<typeof groupByTable<ListedFile>>): TableSize[] =>
+const sizesOf = (tables: readonly CatalogTable[]): TableSize[] =>
   tables.map(({ table, files }) => ({
     table: table.name,
     files: files.length,
@@ -420,16 +418,13 @@ export class Lake {
     nowMs: number,
     failpoint: LakeOptions['failpoint'],
   ): Promise<void> {
-    const tables = groupByTable(await listAllLiveFiles(connection))
-    const quarantined = await listQuarantinedFiles(connection)
-    const recorded = await loadEventMetadata(connection)
-    const { lsn: flushedLsn } = await loadPosition(connection)
+    const content = await loadContent(connection)
     const { lakeDir, pathOf } = this
-    await writeCatalog({ tables, quarantined, recorded, flushedLsn }, nowMs, { lakeDir, pathOf, failpoint })
+    await writeCatalog(content, nowMs, { lakeDir, pathOf, failpoint })
     this.#isCatalogStale = false
-    this.#catalogued = sizesOf(tables)
+    this.#catalogued = sizesOf(content.tables)
     await this.quarantine.moveFiles()
-    const unacknowledged = quarantined.filter(({ acknowledgedAtMs }) => acknowledgedAtMs === null)
+    const unacknowledged = content.quarantined.filter(({ acknowledgedAtMs }) => acknowledgedAtMs === null)
     this.publishTrouble({ setAside: unacknowledged.map(toSetAsideFile) })
   }
 }

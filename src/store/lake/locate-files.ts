@@ -7,7 +7,7 @@ import { TABLES } from '../../schema/tables.ts'
 import { isFullError, isReadOnlyError } from '../duckdb/database.ts'
 import { countParquetRows } from '../duckdb/query.ts'
 import { LAKE_TABLES, literal } from '../duckdb/sql.ts'
-import { NO_EVENT_METADATA, readEventMetadata } from '../events/event-metadata.ts'
+import { NO_EVENT_METADATA } from '../events/event-metadata.ts'
 import {
   CATALOG_FILE,
   type CatalogContent,
@@ -15,7 +15,7 @@ import {
   readReaderViews,
   withCatalogCopy,
 } from './catalog.ts'
-import { type CatalogEntry, readCatalogFiles, readFlushedLsn, readKnownLosses } from './catalog-reader.ts'
+import { type CatalogEntry, readContent } from './catalog-reader.ts'
 import { isResourceError, readSchemaVersion } from './file-check.ts'
 import { type DataFile, listTableFolder, relativePath } from './lake-files.ts'
 import { type LakePaths, readLakePaths } from './links.ts'
@@ -46,12 +46,6 @@ async function findPath(links: LakePaths, file: ListedFile): Promise<string | nu
 const notThere = (file: ListedFile): QuarantinedFile =>
   quarantinedFile(file, 'is listed and not there', file.writtenAtMs)
 
-/** Whether an attached catalog has every view of today: one that an older version has written may lack some. */
-async function hasAllViews(connection: DuckDBConnection, catalog: string): Promise<boolean> {
-  const views = await readReaderViews(connection, catalog)
-  return READER_VIEWS.every((name) => views.has(name))
-}
-
 /** Finds the files that an attached catalog lists below `lakeDir`. Paths outside of that folder are ignored. */
 export async function locateCatalogFiles(
   connection: DuckDBConnection,
@@ -62,8 +56,11 @@ export async function locateCatalogFiles(
   const paths = new Map<string, string>()
   const found: CatalogEntry[] = []
   const missing: CatalogEntry[] = []
-  let catalogMatches = await hasAllViews(connection, catalog)
-  for (const file of await readCatalogFiles(connection, catalog)) {
+  const listed = await readContent(connection, catalog)
+  // One that an older version has written may lack views of today.
+  const views = await readReaderViews(connection, catalog)
+  let catalogMatches = READER_VIEWS.every((name) => views.has(name))
+  for (const file of listed.tables.flatMap((table) => table.files)) {
     const path = await findPath(links, file)
     if (path !== file.path) catalogMatches = false
     if (path === null) missing.push(file)
@@ -72,14 +69,9 @@ export async function locateCatalogFiles(
       paths.set(relativePath(file), path)
     }
   }
-  const losses = [...(await readKnownLosses(connection, catalog)), ...missing.map(notThere)]
+  const quarantined = [...listed.quarantined, ...missing.map(notThere)]
   return {
-    content: {
-      tables: groupByTable(found),
-      quarantined: losses,
-      recorded: await readEventMetadata(connection, catalog),
-      flushedLsn: await readFlushedLsn(connection, catalog),
-    },
+    content: { ...listed, tables: groupByTable(found), quarantined },
     pathOf: (file) => paths.get(relativePath(file)) ?? links.pathOf(file),
     missing,
     catalogMatches,

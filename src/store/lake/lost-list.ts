@@ -6,7 +6,6 @@ import type { DuckDBConnection } from '@duckdb/node-api'
 import { isFullError, isReadOnlyError, transaction } from '../duckdb/database.ts'
 import { withScratchDatabase } from '../duckdb/scratch-database.ts'
 import { LAKE_TABLES, type LakeTable, literal, MANIFEST, REMOVALS } from '../duckdb/sql.ts'
-import { readEventMetadata } from '../events/event-metadata.ts'
 import {
   insertIncompleteBars,
   insertKnownLosses,
@@ -16,13 +15,12 @@ import {
 } from '../events/event-position.ts'
 import { isEventTable, loadRetainedFrom } from '../events/event-retention.ts'
 import { insertRewoundSpans } from '../events/rewound-spans.ts'
-import { CATALOG_FILE, type CatalogContent, withCatalogCopy } from './catalog.ts'
-import { readCatalogFiles, readFlushedLsn, readKnownLosses } from './catalog-reader.ts'
+import { CATALOG_FILE, type CatalogContent, filesOf, withCatalogCopy } from './catalog.ts'
+import { readContent } from './catalog-reader.ts'
 import { isResourceError } from './file-check.ts'
 import type { SeqRange } from './lake-files.ts'
 import { eventsFromFiles } from './locate-files.ts'
 import {
-  groupByTable,
   insertFiles,
   insertQuarantined,
   type ListedFile,
@@ -37,12 +35,7 @@ export async function readCatalog(lakeDir: string): Promise<CatalogContent | nul
     return await withCatalogCopy(lakeDir, (path) =>
       withScratchDatabase(':memory:', { threads: '1' }, async (connection) => {
         await connection.run(`ATTACH ${literal(path)} AS listed (READ_ONLY)`)
-        return {
-          tables: groupByTable(await readCatalogFiles(connection, 'listed')),
-          quarantined: await readKnownLosses(connection, 'listed'),
-          recorded: await readEventMetadata(connection, 'listed'),
-          flushedLsn: await readFlushedLsn(connection, 'listed'),
-        }
+        return readContent(connection, 'listed')
       }),
     )
   } catch (error) {
@@ -53,8 +46,8 @@ export async function readCatalog(lakeDir: string): Promise<CatalogContent | nul
 
 /** Makes the list of a new state database that of a catalog, with what else is only there. */
 export async function importList(connection: DuckDBConnection, content: CatalogContent): Promise<void> {
-  const { tables, quarantined, recorded, flushedLsn } = content
-  const files = tables.flatMap((each) => each.files)
+  const { quarantined, recorded, flushedLsn } = content
+  const files = filesOf(content)
   const lastEventNo = Math.max(
     recorded.eventsFrom - 1,
     ...[...files, ...quarantined].filter(({ table }) => isEventTable(table)).map(({ last }) => last),

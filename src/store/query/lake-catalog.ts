@@ -6,7 +6,7 @@ import { TABLES } from '../../schema/tables.ts'
 import { attachState } from '../duckdb/duckdb.ts'
 import { withScratchDatabase } from '../duckdb/scratch-database.ts'
 import { notFound, unavailable } from '../errors.ts'
-import { CATALOG_FILE, writeCatalog } from '../lake/catalog.ts'
+import { CATALOG_FILE, filesOf, writeCatalog } from '../lake/catalog.ts'
 import { type DataFile, overlaps, relativePath } from '../lake/lake-files.ts'
 import { type LakePaths, readLakePaths } from '../lake/links.ts'
 import { type LocatedFiles, locateLakeFiles } from '../lake/locate-files.ts'
@@ -34,7 +34,7 @@ export async function rewriteCatalog(folder: string, nowMs: number) {
     return takeBack(connection, await locateLakeFiles(connection, lakeDir), await readLakePaths(lakeDir))
   })
   await writeCatalog(located.content, nowMs, { lakeDir, pathOf: located.pathOf })
-  const files = located.content.tables.flatMap((table) => table.files)
+  const files = filesOf(located.content)
   return {
     path: join(lakeDir, CATALOG_FILE),
     files: files.length,
@@ -49,7 +49,7 @@ async function takeBack(
   located: LocatedFiles,
   links: LakePaths,
 ): Promise<LocatedFiles> {
-  const files = located.content.tables.flatMap((table) => table.files)
+  const files = filesOf(located.content)
   const paths = new Map<string, string>()
   const pathOf = (file: DataFile): string => paths.get(relativePath(file)) ?? located.pathOf(file)
   const quarantined: QuarantinedFile[] = []

@@ -17,7 +17,7 @@ import { linkOrCopy, syncFolders } from '../data-folder/snapshot.ts'
 import { withScratchDatabase } from '../duckdb/scratch-database.ts'
 import { literal } from '../duckdb/sql.ts'
 import { invalid, StoreError, unavailable } from '../errors.ts'
-import { CATALOG_FILE, writeCatalog } from '../lake/catalog.ts'
+import { CATALOG_FILE, filesOf, writeCatalog } from '../lake/catalog.ts'
 import { type DataFile, hashFile, relativePath } from '../lake/lake-files.ts'
 import { type LocatedFiles, locateCatalogFiles } from '../lake/locate-files.ts'
 import { LAKE_REOPENINGS_MAX } from '../limits.ts'
@@ -35,14 +35,12 @@ async function locateListedFiles(dataDir: string): Promise<LocatedFiles> {
   })
 }
 
-const listFiles = ({ content }: LocatedFiles) => content.tables.flatMap(({ files }) => files)
-
 /** Links every file into `to`, and writes their hashes. @returns bytes */
 async function linkAll(located: LocatedFiles, to: string): Promise<number> {
   const folders = new Set([to])
   const sums: string[] = []
   let bytes = 0
-  for (const file of listFiles(located)) {
+  for (const file of filesOf(located.content)) {
     const path = join(to, relativePath(file))
     folders.add(dirname(path))
     bytes += await linkOrCopy(located.pathOf(file), path)
@@ -141,7 +139,7 @@ async function pin(dataDir: string, path: string, nowMs: number) {
     await rm(path, { recursive: true, force: true })
     throw error
   }
-  const files = listFiles(located)
+  const files = filesOf(located.content)
   const rows = files.reduce((sum, file) => sum + file.rows, 0)
   const rowsLost = located.content.quarantined.reduce((sum, file) => sum + file.rowsLost, 0)
   return { path, files: files.length, rows, bytes, rowsLost }

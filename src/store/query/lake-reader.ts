@@ -9,7 +9,7 @@ import { duckdb, openDatabase } from '../duckdb/duckdb.ts'
 import { ResultStream, type ResultStreamOptions } from '../duckdb/result-stream.ts'
 import { literal } from '../duckdb/sql.ts'
 import { invalid, notFound, StoreError, unavailable } from '../errors.ts'
-import { CATALOG_FILE, createCatalog } from '../lake/catalog.ts'
+import { CATALOG_FILE, createCatalog, filesOf } from '../lake/catalog.ts'
 import { findFaultyFiles } from '../lake/file-check.ts'
 import { locateCatalogFiles } from '../lake/locate-files.ts'
 import type { ListedFile, QuarantinedFile } from '../lake/manifest.ts'
@@ -118,7 +118,7 @@ async function attachCatalog(
     await connection.run(`ATTACH ${literal(path)} AS lake (READ_ONLY)`)
     const located = await locateCatalogFiles(connection, 'lake', realpathSync(lakeFolder(dataDir)))
     const lost = located.content.quarantined.filter(({ acknowledgedAtMs }) => acknowledgedAtMs === null)
-    const files = located.content.tables.flatMap((table) => table.files)
+    const files = filesOf(located.content)
     const present = new Map(files.map((file) => [located.pathOf(file), file]))
     if (located.catalogMatches) return { lost, present }
     await connection.run('DETACH lake')
