@@ -1,7 +1,7 @@
 // Writes `lake/catalog.duckdb`, a small database with a view of each table over its live files, for readers. It is written to a
 // temporary file and renamed, so that a reader opens the old or the new one, whole. It contains no rows of data.
 import { chmod, copyFile, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { syncPath } from '../../lib/files.ts'
 import { LABELLED } from '../../schema/tables/labelled.ts'
@@ -47,9 +47,11 @@ export interface CatalogContent {
 /** The live files of all tables. */
 export const filesOf = ({ tables }: CatalogContent): ListedFile[] => tables.flatMap(({ files }) => files)
 
+type PathOf = (file: ListedFile) => string
+
 export interface CatalogOptions {
   lakeDir: string
-  pathOf(file: ListedFile): string
+  pathOf: PathOf
   /** Called between writing and renaming, and after it. */
   failpoint?(point: 'catalog:written' | 'catalog:swapped'): void
 }
@@ -99,33 +101,20 @@ const correctedBarsSql = (bars: string): string =>
   `SELECT * REPLACE (complete AND NOT EXISTS (FROM main.lake_incomplete_bars AS later
      WHERE later.tf = bars.tf AND later.t = bars.t) AS complete) FROM (${bars}) AS bars`
 
-function viewSql(
-  { table, files }: CatalogTable,
-  pathOf: CatalogOptions['pathOf'],
-  hasIncompleteBars: boolean,
-): string {
-  const rows = selectNewestRows(table, toReadableFiles(files, pathOf))
-  return table.name === TABLES.bars.name && hasIncompleteBars ? correctedBarsSql(rows) : rows
-}
-
-function tableSql(
-  listed: CatalogTable,
-  pathOf: CatalogOptions['pathOf'],
-  hasIncompleteBars: boolean,
-): string[] {
-  const { table, files } = listed
+function tableSql({ table, files }: CatalogTable, pathOf: PathOf, hasIncompleteBars: boolean): string[] {
   if (files.length === 0) return []
-  const rows = files.map((file) => fileRow(file, pathOf(file)))
+  const rows = selectNewestRows(table, toReadableFiles(files, pathOf))
+  const isCorrected = table.name === TABLES.bars.name && hasIncompleteBars
   return [
-    `CREATE OR REPLACE VIEW ${fileView(table)} AS ${viewSql(listed, pathOf, hasIncompleteBars)}`,
-    `INSERT INTO lake_files VALUES ${rows.join(', ')}`,
+    `CREATE OR REPLACE VIEW ${fileView(table)} AS ${isCorrected ? correctedBarsSql(rows) : rows}`,
+    `INSERT INTO lake_files VALUES ${files.map((file) => fileRow(file, pathOf(file))).join(', ')}`,
   ]
 }
 
 const contentSql = (
   { tables, quarantined, recorded, flushedLsn }: CatalogContent,
   nowMs: number,
-  { pathOf }: Pick<CatalogOptions, 'pathOf'>,
+  pathOf: PathOf,
 ): string[] => [
   FILES,
   SET_ASIDE,
@@ -176,14 +165,8 @@ export const expectedReaderViews = (): Promise<Map<string, string>> =>
     return readReaderViews(connection, 'memory')
   })
 
-/** A catalog of a lake without files, as the bytes of its file. */
+/** The file of a catalog of a lake without files, made once: its 250 comments take longer than all else, and are the same in every catalog. */
 let emptyCatalog: Buffer | null = null
-
-/** Makes the empty catalog once for all: its 250 comments take longer than all else, and are the same in every catalog. */
-async function createEmptyCatalog(path: string): Promise<Buffer> {
-  await runInFile(path, emptyCatalogSql())
-  return readFile(path)
-}
 
 async function removeTemporary(path: string): Promise<void> {
   await rm(path, { recursive: true, force: true })
@@ -209,13 +192,14 @@ export async function createCatalog(
   content: CatalogContent,
   nowMs: number,
   path: string,
-  options: Pick<CatalogOptions, 'pathOf'>,
+  pathOf: PathOf,
 ): Promise<void> {
   await removeTemporary(path)
   await writeOrRemove(path, async () => {
-    if (emptyCatalog === null) emptyCatalog = await createEmptyCatalog(path)
+    if (emptyCatalog === null) await runInFile(path, emptyCatalogSql())
     else await writeFile(path, emptyCatalog)
-    await runInFile(path, contentSql(content, nowMs, options))
+    emptyCatalog ??= await readFile(path)
+    await runInFile(path, contentSql(content, nowMs, pathOf))
   })
 }
 
@@ -223,22 +207,22 @@ export async function createCatalog(
 export async function writeCatalog(
   content: CatalogContent,
   nowMs: number,
-  options: CatalogOptions,
+  { lakeDir, pathOf, failpoint }: CatalogOptions,
 ): Promise<void> {
-  const path = join(options.lakeDir, CATALOG_FILE)
-  const temporary = temporaryCatalog(options.lakeDir)
-  await createCatalog(content, nowMs, temporary, options)
+  const path = join(lakeDir, CATALOG_FILE)
+  const temporary = temporaryCatalog(lakeDir)
+  await createCatalog(content, nowMs, temporary, pathOf)
   // DuckDB opens a file for writing unless it is told READ_ONLY: readers who forget that are refused. Some disks have no modes.
   await chmod(temporary, (await stat(temporary)).mode & 0o444).catch(() => undefined)
   await syncPath(temporary)
-  options.failpoint?.('catalog:written')
+  failpoint?.('catalog:written')
   // Renaming cannot replace a folder.
   if ((await stat(path).catch(() => null))?.isDirectory()) await moveFile(path, `${path}.set-aside`)
-  const removeOutsideLog = () => removeFile(join(options.lakeDir, OUTSIDE_LOG))
+  const removeOutsideLog = () => removeFile(join(lakeDir, OUTSIDE_LOG))
   await removeOutsideLog()
   await rename(temporary, path)
   // Somebody may have opened the old one for writing in between.
   await removeOutsideLog()
-  await syncPath(dirname(path))
-  options.failpoint?.('catalog:swapped')
+  await syncPath(lakeDir)
+  failpoint?.('catalog:swapped')
 }

@@ -126,7 +126,7 @@ async function attachCatalog(
     if (located.missing.length > 0 && readIdentity(path) !== identity && attempt < LAKE_REOPENINGS_MAX)
       continue
     const own = join(spillDir, CATALOG_FILE)
-    await createCatalog(located.content, Date.now(), own, located)
+    await createCatalog(located.content, Date.now(), own, located.pathOf)
     await connection.run(`ATTACH ${literal(own)} AS lake (READ_ONLY)`)
     return { lost, present }
   }
