@@ -8,11 +8,11 @@ import type { Instant } from '../../lib/clock.ts'
 import { TABLES } from '../../schema/tables.ts'
 import { requireSpace } from '../data-folder/disk-space.ts'
 import { isFullError } from '../duckdb/database.ts'
-import type { LakeTable } from '../duckdb/sql.ts'
+import { LAKE_TABLES, type LakeTable } from '../duckdb/sql.ts'
 import { acknowledgeLostEvents, countLostEvents } from '../events/event-position.ts'
 import { listExpiredEvents } from '../events/event-retention.ts'
 import { ClockGuard, knownTimeOf } from '../lake/clock-guard.ts'
-import { forEachTable, type Lake, toSetAsideFile } from '../lake/lake.ts'
+import { forEachOf, type Lake, toSetAsideFile } from '../lake/lake.ts'
 import { relativePath, removeFile } from '../lake/lake-files.ts'
 import {
   acknowledgeLosses,
@@ -92,7 +92,7 @@ export class Compactor {
 
   async #mergeAll(nowMs: number, quietMs: number): Promise<number> {
     let merged = 0
-    await forEachTable(async (table) => {
+    await forEachOf(LAKE_TABLES, async (table) => {
       // Merged files may be enough to merge again, into the next tier.
       let groups = await this.#mergeTable(table, nowMs, quietMs)
       for (; groups > 0; groups = await this.#mergeTable(table, nowMs, quietMs)) merged += groups

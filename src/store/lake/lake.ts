@@ -3,7 +3,6 @@
 // deleted: their rows are still in the log.
 import { join } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
-import { assert } from '../../lib/assert.ts'
 import type { TableName } from '../../schema/tables.ts'
 import { damagedState } from '../duckdb/damaged-state.ts'
 import { type Database, isFullError, transaction } from '../duckdb/database.ts'
@@ -101,10 +100,13 @@ export const toSetAsideFile = (file: QuarantinedFile): SetAsideFile => ({
   sinceMs: file.quarantinedAtMs,
 })
 
-/** Runs `work` for every table, even where it fails for some, then throws the first failure. */
-export async function forEachTable(work: (table: LakeTable) => Promise<void>): Promise<void> {
+/** Runs `work` for each table, even where it fails for some, then throws the first failure. */
+export async function forEachOf<Each>(
+  tables: readonly Each[],
+  work: (table: Each) => Promise<void>,
+): Promise<void> {
   const failures: unknown[] = []
-  for (const table of LAKE_TABLES) await work(table).catch((error: unknown) => failures.push(error))
+  for (const table of tables) await work(table).catch((error: unknown) => failures.push(error))
   if (failures.length > 0) throw failures[0]
 }
 
@@ -128,6 +130,7 @@ interface Recovery {
 
 /** A table when a recovery begins. */
 interface FoundTable {
+  table: LakeTable
   live: readonly ListedFile[]
   listing: FolderListing
   /** Files that no list names. */
@@ -346,8 +349,8 @@ export class Lake {
     await this.quarantine.restore(connection, nowMs)
     const tables = await this.#findTables(connection, recovery)
     if (recovery.listFrom === 'manifest') await this.#checkNotBehind(tables)
-    await forEachTable((table) =>
-      this.#recoverTable(connection, table, recovery.listFrom, tables.get(table.name), nowMs),
+    await forEachOf(tables, (found) =>
+      this.#recoverTable(connection, found, recovery.listFrom, nowMs),
     ).finally(async () => {
       await removeFile(`${join(this.lakeDir, CATALOG_FILE)}.tmp`)
       // At every start, since the folder may have been moved. Tests do not kill the process here: no failpoint.
@@ -358,25 +361,21 @@ export class Lake {
   }
 
   /** Lists the folders of all tables. Creates those that are missing. */
-  async #findTables(
-    connection: DuckDBConnection,
-    { flushedLsn }: Recovery,
-  ): Promise<ReadonlyMap<string, FoundTable>> {
-    const live = Map.groupBy(await listAllLiveFiles(connection), ({ table }) => table)
+  async #findTables(connection: DuckDBConnection, { flushedLsn }: Recovery): Promise<FoundTable[]> {
     const known = await listKnownPaths(connection)
-    const found = new Map<string, FoundTable>()
-    await forEachTable(async (table) => {
+    const found: FoundTable[] = []
+    for (const { table, files: live } of groupByTable(await listAllLiveFiles(connection))) {
       const listing = await this.links.listFiles(table.name)
       const orphans = listing.files.filter((file) => !known.has(relativePath(file)))
       const flushedSeq = await lastListedSeq(connection, table, flushedLsn)
-      found.set(table.name, { live: live.get(table.name) ?? [], listing, orphans, flushedSeq })
-    })
+      found.push({ table, live, listing, orphans, flushedSeq })
+    }
     return found
   }
 
   /** The catalog follows the manifest: a file of it that the manifest does not know shows that the manifest is an old one. */
-  async #checkNotBehind(tables: ReadonlyMap<string, FoundTable>): Promise<void> {
-    const orphans = [...tables.values()].flatMap((table) => table.orphans.map(relativePath))
+  async #checkNotBehind(tables: readonly FoundTable[]): Promise<void> {
+    const orphans = tables.flatMap((table) => table.orphans.map(relativePath))
     if (orphans.length === 0) return
     const catalog = await readCatalog(this.lakeDir)
     const listed = new Set(catalog?.tables.flatMap(({ files }) => files.map(relativePath)))
@@ -388,14 +387,11 @@ export class Lake {
 
   async #recoverTable(
     connection: DuckDBConnection,
-    table: LakeTable,
+    { table, live, listing, orphans, flushedSeq }: FoundTable,
     listFrom: ListSource,
-    found: FoundTable | undefined,
     nowMs: number,
   ): Promise<void> {
-    assert(found !== undefined, 'every table was looked for')
     const { links, lakeDir, log } = this
-    const { live, listing, orphans, flushedSeq } = found
     const quarantined = await this.quarantine.check(connection, live, 'end', nowMs)
     const options = { connection, table, lakeDir, links, log, listFrom, flushedSeq }
     const recovered = await recoverOrphans(orphans, options)
