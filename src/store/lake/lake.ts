@@ -326,11 +326,7 @@ export class Lake {
   listFilesForReaders(): Promise<LakeFile[]> {
     return this.database.status.run(async (connection) => {
       const files = await listReadableFiles(connection)
-      return files.map(({ first: _first, last: _last, ...file }, index) => ({
-        ...file,
-        name: fileName(files[index]),
-        path: this.pathOf(files[index]),
-      }))
+      return files.map((file) => ({ ...file, name: fileName(file), path: this.pathOf(file) }))
     })
   }
 
