@@ -1,17 +1,9 @@
 // Merges small files of one table and date into a larger one.
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { assert } from '../../lib/assert.ts'
-import { makeFolder, syncPath } from '../../lib/files.ts'
 import { keepsNewestOnly, type LakeTable } from '../duckdb/sql.ts'
 import type { Lake } from '../lake/lake.ts'
-import {
-  type DataFile,
-  fileSizeBytes,
-  publish,
-  removeFile,
-  temporaryPath,
-  writeOrRemove,
-} from '../lake/lake-files.ts'
+import { type DataFile, fileSizeBytes, writeDurably } from '../lake/lake-files.ts'
 import type { ListedFile } from '../lake/manifest.ts'
 import { spillFolder } from '../paths.ts'
 import type { CopyResult, Merger } from './merger.ts'
@@ -34,25 +26,18 @@ export async function mergeFiles(
     last: Math.max(...files.map(({ last }) => last)),
   }
   const path = pathOf(merged)
-  await makeFolder(dirname(path))
-  const target = temporaryPath(path)
-  const sources = files.map((file) => {
-    const { schemaVersion, sha256 } = file
-    return { path: pathOf(file), schemaVersion, sha256 }
-  })
+  const sources = files.map((file) => ({ ...file, path: pathOf(file) }))
   const spillDir = join(spillFolder(dataDir), 'merge')
   const expected = files.reduce((sum, file) => sum + file.rows, 0)
-  const { rows, sha256, peakBytes } = await writeOrRemove(target, () =>
-    merger.copy({ table: table.name, files: sources, rows: expected, target, spillDir }),
+  const copied = await writeDurably(
+    path,
+    async (target) => {
+      const made = await merger.copy({ table: table.name, files: sources, rows: expected, target, spillDir })
+      if (keepsNewestOnly(table) || made.rows === expected) return made
+      throw new Error(`merging ${files.length} files of ${table.name} made ${made.rows} rows of ${expected}`)
+    },
+    (step) => failpoint(`merge:${step}`),
   )
-  if (!keepsNewestOnly(table) && rows !== expected) {
-    await removeFile(target)
-    throw new Error(`merging ${files.length} files of ${table.name} made ${rows} rows of ${expected}`)
-  }
-  failpoint('merge:copied')
-  await syncPath(target)
-  await publish(path)
-  failpoint('merge:published')
   const writtenAtMs = Math.max(...files.map((file) => file.writtenAtMs))
-  return { ...merged, rows, bytes: await fileSizeBytes(path), sha256, writtenAtMs, peakBytes }
+  return { ...merged, ...copied, bytes: await fileSizeBytes(path), writtenAtMs }
 }

@@ -1,8 +1,6 @@
 // Writes pending rows, of the database or staged in text files, to new files of the lake. Listing them is for the caller.
 import { rm } from 'node:fs/promises'
-import { dirname } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
-import { makeFolder, syncPath } from '../../lib/files.ts'
 import { TABLES } from '../../schema/tables.ts'
 import { queryRows, queryValue } from '../duckdb/query.ts'
 import { identifier, type LakeTable, lakeColumns, ROW_SEQ, relation, sortOrderSql } from '../duckdb/sql.ts'
@@ -12,16 +10,12 @@ import {
   type DataFile,
   fileSizeBytes,
   hashFile,
-  publish,
   type SeqRange,
-  temporaryPath,
-  writeOrRemove,
+  type WriteStep,
+  writeDurably,
 } from './lake-files.ts'
 import { type NewFile, nextSeq } from './manifest.ts'
 import { copyToParquet, shapeOf } from './parquet-sql.ts'
-
-/** Steps of writing a file: its rows are written, it is durable, it has its name. */
-export type WriteStep = 'copied' | 'synced' | 'published'
 
 export interface FileWriterOptions {
   pathOf(file: DataFile): string
@@ -94,22 +88,14 @@ export const measureFile = async (file: DataFile, rows: number, path: string): P
   sha256: await hashFile(path),
 })
 
-/** Once this resolves, the file and its name are durable. */
 async function writeDataFile(
   connection: DuckDBConnection,
   { file, rows, table, select }: PendingFile,
   { pathOf, failpoint }: FileWriterOptions,
 ): Promise<NewFile> {
   const path = pathOf(file)
-  const temporary = temporaryPath(path)
   const ordered = table.sortedBy === undefined ? `${select} ORDER BY ${sortOrderSql(table)}` : select
-  const copy = copyToParquet(ordered, temporary, shapeOf(table))
-  await makeFolder(dirname(path))
-  await writeOrRemove(temporary, async () => void (await connection.run(copy)))
-  failpoint('copied')
-  await syncPath(temporary)
-  failpoint('synced')
-  await publish(path)
-  failpoint('published')
+  const copy = (to: string) => connection.run(copyToParquet(ordered, to, shapeOf(table)))
+  await writeDurably(path, copy, failpoint)
   return measureFile(file, rows, path)
 }

@@ -53,13 +53,7 @@ export const isFileName = (text: string): boolean =>
 /** The UTC date of a moment, YYYY-MM-DD. */
 export const utcDate = (timeMs: number): string => new Date(timeMs).toISOString().slice(0, 10)
 
-export const temporaryPath = (path: string): string => path + TEMPORARY_SUFFIX
-
-/** Renames a synced temporary file to its final name, durably. */
-export async function publish(path: string): Promise<void> {
-  await rename(temporaryPath(path), path)
-  await syncPath(dirname(path))
-}
+const temporaryPath = (path: string): string => path + TEMPORARY_SUFFIX
 
 export const fileSizeBytes = async (path: string): Promise<number> => (await stat(path)).size
 
@@ -110,6 +104,27 @@ export async function writeOrRemove<Value>(path: string, write: () => Promise<Va
     await removeFile(path)
     throw error
   }
+}
+
+/** Steps of writing a file: its content is written, it is durable, it has its name. */
+export type WriteStep = 'copied' | 'synced' | 'published'
+
+/** Has `write` write a file under another name, and gives it its own: once this resolves, both are durable. */
+export async function writeDurably<Value>(
+  path: string,
+  write: (temporary: string) => Promise<Value>,
+  failpoint: (step: WriteStep) => void,
+): Promise<Value> {
+  const temporary = temporaryPath(path)
+  await makeFolder(dirname(path))
+  const written = await writeOrRemove(temporary, () => write(temporary))
+  failpoint('copied')
+  await syncPath(temporary)
+  failpoint('synced')
+  await rename(temporary, path)
+  await syncPath(dirname(path))
+  failpoint('published')
+  return written
 }
 
 export interface FolderListing {

@@ -22,7 +22,7 @@ import {
 import { CATALOG_FILE, type CatalogTable, writeCatalog } from './catalog.ts'
 import { loadContent } from './catalog-reader.ts'
 import { type CheckDepth, findFaultyFiles } from './file-check.ts'
-import { listPendingTableFiles, toPendingFile, type WriteStep, writePendingFiles } from './file-writer.ts'
+import { listPendingTableFiles, toPendingFile, writePendingFiles } from './file-writer.ts'
 import {
   type DataFile,
   type FolderListing,
@@ -30,6 +30,7 @@ import {
   relativePath,
   removeFile,
   type SeqRange,
+  type WriteStep,
 } from './lake-files.ts'
 import { type Links, openLinks } from './links.ts'
 import { LiveFileReader } from './live-file-reader.ts'

@@ -16,6 +16,7 @@ export const CRASH_POINTS = [
   'events:linked',
   'merge:planned',
   'merge:copied',
+  'merge:synced',
   'merge:published',
   'merge:listed',
   'merge:linked',

@@ -184,6 +184,7 @@ describe('processes that die while they work on the lake lose nothing and double
     const points: CrashPoint[] = [
       'merge:planned',
       'merge:copied',
+      'merge:synced',
       'merge:published',
       'merge:listed',
       'expire:removed',
