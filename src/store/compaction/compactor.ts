@@ -127,11 +127,7 @@ export class Compactor {
     const merged = await mergeFiles(this.#lake, this.#merger, table, files)
     await database.maintenance.run(async (connection) => {
       await replaceFiles(connection, files, [merged], nowMs)
-      this.#lake.markCatalogStale()
-      failpoint('merge:listed')
-      await this.#lake.applyListChange(connection, [merged], files)
-      failpoint('merge:linked')
-      await this.#lake.refreshCatalog(connection, nowMs)
+      await this.#lake.followList(connection, 'merge', [merged], files, nowMs)
     })
     const { rows, bytes, peakBytes } = merged
     const ms = Math.round(performance.now() - started)
@@ -161,7 +157,7 @@ export class Compactor {
    */
   #expireDates(now: Instant, isConfirmed: boolean): Promise<number> {
     const nowMs = now.wallMs
-    const { database, failpoint, log } = this.#lake
+    const { database, log } = this.#lake
     return database.maintenance.run(async (connection) => {
       if (isConfirmed) await this.#clock.trust(knownTimeOf(connection), now)
       const { files, doubts } = await this.#listExpired(connection, now)
@@ -170,11 +166,7 @@ export class Compactor {
       const leaving = [...new Map(files.map((file) => [relativePath(file), file])).values()]
       if (leaving.length === 0) return 0
       await expireFiles(connection, leaving, nowMs)
-      this.#lake.markCatalogStale()
-      failpoint('retain:listed')
-      await this.#lake.applyListChange(connection, [], leaving)
-      failpoint('retain:unlinked')
-      await this.#lake.refreshCatalog(connection, nowMs)
+      await this.#lake.followList(connection, 'retain', [], leaving, nowMs)
       for (const { table, files: ofTable } of groupByTable(leaving)) {
         if (ofTable.length === 0) continue
         const dates = ofTable.map(({ date }) => date).sort()

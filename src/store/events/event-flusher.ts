@@ -326,7 +326,7 @@ export class EventFlusher {
       await saveLastKnown(connection, slice.knownMs)
       failpoint('events:recorded')
     }
-    await lake.addFiles(slice.files, nowMs, { record, failpoint: (step) => failpoint(`events:${step}`) })
+    await lake.addFiles(slice.files, nowMs, record)
     if (slice.lost.length > 0)
       lake.publishTrouble({ eventsLost: await database.maintenance.run(countLostEvents) })
   }

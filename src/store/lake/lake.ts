@@ -30,7 +30,6 @@ import {
   relativePath,
   removeFile,
   type SeqRange,
-  type WriteStep,
 } from './lake-files.ts'
 import { type Links, openLinks } from './links.ts'
 import { LiveFileReader } from './live-file-reader.ts'
@@ -72,15 +71,6 @@ const sizesOf = (tables: readonly CatalogTable[]): TableSize[] =>
     rows: files.reduce((sum, { rows }) => sum + rows, 0),
     bytes: files.reduce((sum, { bytes }) => sum + bytes, 0),
   }))
-
-/** How written files are listed. */
-export interface Listing {
-  /** Other changes in the transaction that lists them. */
-  record(connection: DuckDBConnection): Promise<void>
-  /** Called when that transaction is committed, whatever fails afterwards. */
-  onListed?(): void
-  failpoint(step: 'listed' | 'linked'): void
-}
 
 export interface LakeOptions {
   dataDir: string
@@ -228,7 +218,6 @@ export class Lake {
 
   /** Writes and lists all pending rows, in one transaction with the changes of `batch.record`. */
   async flush(batch: FlushBatch, nowMs: number): Promise<void> {
-    const { failpoint } = this
     return this.database.maintenance.run(async (connection) => {
       await this.#recover(connection, nowMs)
       const pending = [
@@ -237,17 +226,16 @@ export class Lake {
       ]
       const written = await writePendingFiles(connection, pending, {
         pathOf: this.pathOf,
-        failpoint: (step: WriteStep) => failpoint(`flush:${step}`),
+        failpoint: (step) => this.failpoint(`flush:${step}`),
       })
-      await this.#list(connection, written, nowMs, {
-        record: () => batch.record(connection, written),
-        onListed: () => {
-          batch.onListed()
-          // The log loses commits without a row of the lake too: of these, too, the catalog must tell.
-          if (batch.lsns.last >= batch.lsns.first) this.markCatalogStale()
-        },
-        failpoint: (step) => failpoint(`flush:${step}`),
+      await transaction(connection, async () => {
+        await insertFiles(connection, written, nowMs)
+        await batch.record(connection, written)
       })
+      batch.onListed()
+      // The log loses commits without a row of the lake too: of these, too, the catalog must tell.
+      if (batch.lsns.last >= batch.lsns.first) this.markCatalogStale()
+      await this.followList(connection, 'flush', written, [], nowMs)
     })
   }
 
@@ -258,36 +246,42 @@ export class Lake {
   settle(nowMs: number): Promise<void> {
     return this.database.maintenance.run(async (connection) => {
       await this.#recover(connection, nowMs)
-      if (this.#areLinksStale) await this.applyListChange(connection, [], [])
+      if (this.#areLinksStale) await this.#followWithLinks(connection, [], [])
       await this.refreshCatalog(connection, nowMs)
     })
   }
 
-  /** Lists files that were written on another connection, in one transaction with the changes of `listing.record`. */
-  addFiles(written: readonly NewFile[], nowMs: number, listing: Listing): Promise<void> {
-    return this.database.maintenance.run((connection) => this.#list(connection, written, nowMs, listing))
-  }
-
-  async #list(
-    connection: DuckDBConnection,
+  /** Lists files of recorded events, which were written on another connection, in one transaction with the changes of `record`. */
+  addFiles(
     written: readonly NewFile[],
     nowMs: number,
-    { record, onListed, failpoint }: Listing,
+    record: (connection: DuckDBConnection) => Promise<void>,
   ): Promise<void> {
-    await transaction(connection, async () => {
-      await insertFiles(connection, written, nowMs)
-      await record(connection)
+    return this.database.maintenance.run(async (connection) => {
+      await transaction(connection, async () => {
+        await insertFiles(connection, written, nowMs)
+        await record(connection)
+      })
+      await this.followList(connection, 'events', written, [], nowMs)
     })
-    onListed?.()
-    if (written.length > 0) this.markCatalogStale()
-    failpoint('listed')
-    await this.applyListChange(connection, written, [])
-    failpoint('linked')
+  }
+
+  /** After a change of the manifest: makes it durable, and has links and catalog follow it. @param by what has changed it */
+  async followList(
+    connection: DuckDBConnection,
+    by: 'flush' | 'events' | 'merge' | 'retain',
+    added: readonly DataFile[],
+    removed: readonly DataFile[],
+    nowMs: number,
+  ): Promise<void> {
+    if (added.length + removed.length > 0) this.markCatalogStale()
+    this.failpoint(`${by}:listed`)
+    await this.#followWithLinks(connection, added, removed)
+    this.failpoint(`${by}:linked`)
     await this.refreshCatalog(connection, nowMs)
   }
 
-  /** After a change of the manifest: makes it durable, and changes the hard links accordingly. */
-  async applyListChange(
+  async #followWithLinks(
     connection: DuckDBConnection,
     added: readonly DataFile[],
     removed: readonly DataFile[],

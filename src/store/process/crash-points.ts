@@ -28,7 +28,7 @@ export const CRASH_POINTS = [
   'catalog:written',
   'catalog:swapped',
   'retain:listed',
-  'retain:unlinked',
+  'retain:linked',
 ] as const
 export type CrashPoint = (typeof CRASH_POINTS)[number]
 

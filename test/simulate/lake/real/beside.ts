@@ -27,7 +27,7 @@ const BEFORE = [
 const BEHIND = [
   ...(['flush:listed', 'flush:linked', 'events:listed', 'events:linked'] as const),
   ...(['merge:planned', 'merge:copied', 'merge:published', 'merge:listed', 'merge:linked'] as const),
-  ...(['retain:listed', 'retain:unlinked', 'expire:removed', 'expire:forgotten'] as const),
+  ...(['retain:listed', 'retain:linked', 'expire:removed', 'expire:forgotten'] as const),
 ] as const satisfies readonly CrashPoint[]
 /** How many processes end within a request. */
 const CRASHES = 0.4
