@@ -26,7 +26,7 @@ import {
 } from '../lake/manifest.ts'
 import { SET_ASIDE_FOLDER } from '../lake/quarantine.ts'
 import { findRepeating } from '../lake/repeated-bars.ts'
-import { expireFiles, listExpiredFiles } from '../lake/retention.ts'
+import { type Expiry, expireFiles, listExpiredFiles } from '../lake/retention.ts'
 import { MERGE_DISK_FACTOR } from '../limits.ts'
 import { settleMissingBars } from '../market-data/bar-account.ts'
 import type { LakeProcessOptions } from '../process/protocol.ts'
@@ -160,9 +160,10 @@ export class Compactor {
     const { database, log } = this.#lake
     return database.maintenance.run(async (connection) => {
       if (isConfirmed) await this.#clock.trust(knownTimeOf(connection), now)
-      const { files, doubts } = await this.#listExpired(connection, now)
-      this.#reportHold(isConfirmed ? [] : doubts.map(({ doubt }) => doubt))
-      if (isConfirmed) for (const held of doubts) files.push(...held.files)
+      const expired = await this.#listExpired(connection, now)
+      const held = isConfirmed ? [] : expired.filter(({ doubt }) => doubt !== null)
+      this.#reportHold(held.flatMap(({ doubt }) => doubt ?? []))
+      const files = expired.filter((each) => !held.includes(each)).flatMap((each) => each.files)
       const leaving = [...new Map(files.map((file) => [relativePath(file), file])).values()]
       if (leaving.length === 0) return 0
       await expireFiles(connection, leaving, nowMs)
@@ -178,24 +179,16 @@ export class Compactor {
     })
   }
 
-  /** The files that leave, and those that would but for a doubt. */
-  async #listExpired(
-    connection: DuckDBConnection,
-    now: Instant,
-  ): Promise<{ files: ListedFile[]; doubts: { files: ListedFile[]; doubt: string }[] }> {
+  /** What is over its time, or beyond its share of the disk. */
+  async #listExpired(connection: DuckDBConnection, now: Instant): Promise<Expiry[]> {
     const { retain } = this.#options
-    const { lakeDir } = this.#lake
     const clockDoubt = await this.#clock.check(knownTimeOf(connection), now)
-    const { aged, evicted } = await listExpiredEvents(connection, retain, lakeDir, now.wallMs)
-    const dated = await listExpiredFiles(connection, retain, now.wallMs)
-    const files = [...evicted]
-    const doubts: { files: ListedFile[]; doubt: string }[] = []
-    for (const expiry of [...dated, aged]) {
-      const doubt = clockDoubt ?? expiry.doubt
-      if (doubt === null) files.push(...expiry.files)
-      else if (expiry.files.length > 0) doubts.push({ files: expiry.files, doubt })
-    }
-    return { files, doubts }
+    const { aged, evicted } = await listExpiredEvents(connection, retain, this.#lake.lakeDir, now.wallMs)
+    const dated = [...(await listExpiredFiles(connection, retain, now.wallMs)), aged]
+    return [
+      { files: evicted, doubt: null },
+      ...dated.map(({ files, doubt }) => ({ files, doubt: clockDoubt ?? doubt })),
+    ].filter(({ files }) => files.length > 0)
   }
 
   #reportHold(doubts: readonly string[]): void {
