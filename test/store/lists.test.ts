@@ -174,7 +174,7 @@ describe('a list of submissions', () => {
     const database = await openDatabase(other)
     const nothing = () => {}
     const hooks = { failpoint: nothing, log: nothing, onTrouble: nothing }
-    const lake = await openLake(database, { dataDir: other, ...hooks })
+    const lake = await openLake(database, hooks)
     for (const rowsMax of [0, 1, 2, 5, 100]) {
       for (const [agentId, expected] of [
         [null, keys],

@@ -73,7 +73,6 @@ const sizesOf = (tables: readonly CatalogTable[]): TableSize[] =>
   }))
 
 export interface LakeOptions {
-  dataDir: string
   /** Called at each named point, so that a test can kill the process there. */
   failpoint(point: CrashPoint): void
   log(line: LogLine): void
@@ -131,10 +130,8 @@ interface FoundTable {
 }
 
 /** Opens the lake of a data folder. `recover` must be called before it is used. */
-export async function openLake(database: Database, options: LakeOptions): Promise<Lake> {
-  const lakeDir = lakeFolder(options.dataDir)
-  return new Lake(database, lakeDir, await openLinks(lakeDir), options)
-}
+export const openLake = async (database: Database, options: LakeOptions): Promise<Lake> =>
+  new Lake(database, await openLinks(lakeFolder(database.dataDir)), options)
 
 export class Lake {
   readonly database: Database
@@ -156,16 +153,16 @@ export class Lake {
   #recovery: Recovery | null = null
   #trouble = NO_TROUBLE
 
-  constructor(database: Database, lakeDir: string, links: Links, options: LakeOptions) {
+  constructor(database: Database, links: Links, options: LakeOptions) {
     this.database = database
-    this.lakeDir = lakeDir
+    this.dataDir = database.dataDir
+    this.lakeDir = links.lakeDir
     this.links = links
-    this.dataDir = options.dataDir
     this.failpoint = options.failpoint
     this.log = options.log
     this.#onTrouble = options.onTrouble
     const onChange = () => this.markCatalogStale()
-    this.quarantine = new Quarantine({ lakeDir, links, log: options.log, onChange })
+    this.quarantine = new Quarantine({ links, log: options.log, onChange })
     this.reader = new LiveFileReader(database, links, this.quarantine)
   }
 
@@ -382,9 +379,9 @@ export class Lake {
     listFrom: ListSource,
     nowMs: number,
   ): Promise<void> {
-    const { links, lakeDir, log } = this
+    const { links, log } = this
     const quarantined = await this.quarantine.check(connection, live, 'end', nowMs)
-    const options = { connection, table, lakeDir, links, log, listFrom, flushedSeq }
+    const options = { connection, table, links, log, listFrom, flushedSeq }
     const recovered = await recoverOrphans(orphans, options)
     if (recovered.length > 0) {
       await replaceFiles(connection, [], recovered, nowMs)

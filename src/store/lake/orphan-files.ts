@@ -27,7 +27,6 @@ export type ListSource = 'manifest' | 'catalog' | 'folders'
 export interface OrphanOptions {
   connection: DuckDBConnection
   table: LakeTable
-  lakeDir: string
   links: Links
   log(line: LogLine): void
   listFrom: ListSource
@@ -81,12 +80,12 @@ async function quarantineOrphan(
   elsewhere: RowsElsewhere,
   options: OrphanOptions,
 ): Promise<void> {
-  const { lakeDir, links, log } = options
+  const { links, log } = options
   const path = relativePath(orphan)
   const to = join(SET_ASIDE_FOLDER, path)
   const level = elsewhere === 'all' ? 'warn' : 'error'
   log({ level, message: describeOrphan(orphan, elsewhere, options), fields: { path, to } })
-  await moveFile(links.pathOf(orphan), join(lakeDir, to))
+  await moveFile(links.pathOf(orphan), join(links.lakeDir, to))
 }
 
 /** Deletes, quarantines or recovers the orphans of one table. @returns those to list */
@@ -117,8 +116,8 @@ export async function recoverOrphans(
  * Whether a file was live, as far as the folders tell: live ones have a link in the folder of their date, those that were merged or
  * have expired have none. Where no file has a link, as in some copies of a lake, any may have been.
  */
-async function findWanted({ lakeDir, links, table }: OrphanOptions): Promise<(orphan: DataFile) => boolean> {
+async function findWanted({ links, table }: OrphanOptions): Promise<(orphan: DataFile) => boolean> {
   if (!links.hasLinks) return () => true
-  const linked = new Set((await listTableFolder(lakeDir, table.name)).files.map(relativePath))
+  const linked = new Set((await listTableFolder(links.lakeDir, table.name)).files.map(relativePath))
   return (orphan) => linked.size === 0 || linked.has(relativePath(orphan))
 }

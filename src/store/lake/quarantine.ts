@@ -39,7 +39,6 @@ import { findWholeCopy, type WholeCopy } from './whole-copy.ts'
 export const SET_ASIDE_FOLDER = '.set-aside'
 
 export interface QuarantineOptions {
-  lakeDir: string
   links: Links
   log(line: LogLine): void
   /** Called when the live files have changed. */
@@ -220,6 +219,6 @@ export class Quarantine {
   }
 
   #quarantinePath(file: DataFile): string {
-    return join(this.#options.lakeDir, SET_ASIDE_FOLDER, relativePath(file))
+    return join(this.#options.links.lakeDir, SET_ASIDE_FOLDER, relativePath(file))
   }
 }

@@ -55,7 +55,7 @@ export interface OpenedLakeStore {
   ages: StateAges
 }
 
-export interface OpenContext extends Omit<LakeOptions, 'dataDir'> {
+export interface OpenContext extends LakeOptions {
   options: LakeProcessOptions
 }
 
@@ -67,14 +67,13 @@ export const openLakeStore = (context: OpenContext, nowMs: number): Promise<Open
   open(context, nowMs).catch((error) => Promise.reject(explainDamage(context.options.dataDir, error)))
 
 async function open(asked: OpenContext, nowMs: number): Promise<OpenedLakeStore> {
-  const { failpoint, log, onTrouble } = asked
   const { dataDir } = asked.options
   makeFolderNow(lakeFolder(dataDir))
   const database = await openDatabase(dataDir)
   const ages = asked.options.ages ?? (await agesOfFolder(database))
   const options: OpenOptions = { ...asked.options, ...ages }
   const isNew = !(await database.maintenance.run(isStateBegun))
-  const lake = await openLake(database, { dataDir, failpoint, log, onTrouble })
+  const lake = await openLake(database, asked)
   const listFrom = isNew ? await findList(lake) : 'manifest'
   await recoverLake(lake, { listFrom, nowMs })
   if (isNew) {

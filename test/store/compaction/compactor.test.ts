@@ -70,7 +70,6 @@ test('a recovery that a full disk has put off removes no file that a merge write
   let isFull = true
   let settling: Promise<void> | null = null
   const lake = await openLake(database, {
-    dataDir,
     log: () => {},
     onTrouble() {
       if (isFull) throw new Error('No space left on device')

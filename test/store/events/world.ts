@@ -105,7 +105,7 @@ export async function openWorld(
   const onTrouble = (trouble: LakeTrouble): void => {
     world.trouble = trouble
   }
-  const lake = await openLake(database, { dataDir, failpoint: nothing, log: nothing, onTrouble })
+  const lake = await openLake(database, { failpoint: nothing, log: nothing, onTrouble })
   const flusher = new EventFlusher({
     ...{ logId: 'log', lake, readJournal: journal.read },
     monotonicMs: () => performance.now(),

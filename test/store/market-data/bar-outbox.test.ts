@@ -139,7 +139,7 @@ test('the lake process takes and counts a repeated batch once', async () => {
   mkdirSync(lakeFolder(dataDir), { recursive: true })
   const database = await openDatabase(dataDir)
   const nothing = () => {}
-  const lake = await openLake(database, { dataDir, failpoint: nothing, log: nothing, onTrouble: nothing })
+  const lake = await openLake(database, { failpoint: nothing, log: nothing, onTrouble: nothing })
   const bars = await openBarStore(lake, { provenance: null, runId: 'run' }, NOON_MS)
   const { outbox, arrived } = outboxWith(['late', 'taken'])
   outbox.add(closedBar({ n: 1 }))
