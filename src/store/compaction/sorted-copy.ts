@@ -5,7 +5,7 @@ import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { errorMessage } from '../../lib/error-text.ts'
-import { queryRows, queryValue } from '../duckdb/query.ts'
+import { queryRows } from '../duckdb/query.ts'
 import { withScratchDatabase } from '../duckdb/scratch-database.ts'
 import {
   identifier,
@@ -56,11 +56,6 @@ const isOutOfMemory = (error: unknown): boolean => /Out of Memory Error/i.test(e
 const selectSql = ({ table, files }: SortedCopy, condition: string): string =>
   `SELECT * FROM (${selectAllRows(table, files)}) ${condition}${keepsNewestOnly(table) ? newestOnlySql(table) : ''}
    ORDER BY ${sortOrderSql(table)}`
-
-/** Runs a COPY. @returns the rows written */
-async function runCopy(connection: DuckDBConnection, sql: string): Promise<number> {
-  return Number(await queryValue(connection, sql, 'bigint'))
-}
 
 /** Samples the rows for the `count - 1` keys that cut them into `count` slices of about the same size. */
 async function findCuts(connection: DuckDBConnection, work: SortedCopy, count: number): Promise<SortKey[]> {
@@ -116,15 +111,12 @@ async function copyInSlices(
       slices.push(literal(path))
     }
     const joined = `FROM read_parquet([${slices.join(', ')}], hive_partitioning=false)`
-    return await runCopy(connection, copyToParquet(joined, target, { ...shapeOf(table), rowGroupRows }))
+    const copy = copyToParquet(joined, target, { ...shapeOf(table), rowGroupRows })
+    return (await connection.run(copy)).rowsChanged
   } finally {
     await rm(folder, { recursive: true, force: true })
   }
 }
-
-/** SQL that selects the rows to write in their order, without cutting them into slices. */
-const selectInOrderSql = (work: SortedCopy): string =>
-  work.table.sortedBy === undefined ? selectSql(work, '') : selectAllRows(work.table, work.files)
 
 /** Writes the sorted copy. Rejects with `unavailable` where even the smallest slice does not fit in memory. @returns its rows */
 export function copySorted(work: SortedCopy): Promise<number> {
@@ -134,14 +126,15 @@ export function copySorted(work: SortedCopy): Promise<number> {
     temp_directory: work.spillDir,
   }
   return withScratchDatabase(':memory:', settings, async (connection) => {
+    const isInOrder = work.table.sortedBy !== undefined
     for (let sliceRows = work.sliceRows ?? MERGE_SLICE_ROWS; ; sliceRows /= 2) {
       const count = Math.ceil(work.rows / sliceRows)
       const rowGroupRows = Math.min(sliceRows, LAKE_ROW_GROUP_ROWS)
       try {
-        if (count > 1 && work.table.sortedBy === undefined)
-          return await copyInSlices(connection, work, count, rowGroupRows)
-        const shape = { ...shapeOf(work.table), rowGroupRows }
-        return await runCopy(connection, copyToParquet(selectInOrderSql(work), work.target, shape))
+        if (count > 1 && !isInOrder) return await copyInSlices(connection, work, count, rowGroupRows)
+        const rows = isInOrder ? selectAllRows(work.table, work.files) : selectSql(work, '')
+        const copy = copyToParquet(rows, work.target, { ...shapeOf(work.table), rowGroupRows })
+        return (await connection.run(copy)).rowsChanged
       } catch (error) {
         // Rows may be wider than expected.
         if (!isOutOfMemory(error) || sliceRows <= MERGE_SLICE_ROWS_MIN) throw error

@@ -11,7 +11,6 @@ interface CellTypes {
   'number?': number | null
   boolean: boolean
   'boolean?': boolean | null
-  bigint: bigint
 }
 
 /** Names and types of the columns of a result. */
