@@ -16,11 +16,6 @@ export const hasFailed = (result: DuckDBResult): boolean =>
 /** What is said of a query that was ended by `interrupt`: as DuckDB itself says it. */
 const INTERRUPTED = 'INTERRUPT Error: Interrupted!'
 
-export interface ResultStreamOptions {
-  /** Whether the connection's queries were interrupted. */
-  wasInterrupted?(): boolean
-}
-
 export class ResultStream implements AsyncIterable<DuckDBDataChunk> {
   readonly columns: readonly { name: string; type: string }[]
   readonly #result: DuckDBResult
@@ -36,13 +31,16 @@ export class ResultStream implements AsyncIterable<DuckDBDataChunk> {
     this.#whyFailed = whyFailed
   }
 
-  /** Starts a query. Its connection must run nothing else before the stream has ended: that would end it. */
+  /**
+   * Starts a query. Its connection must run nothing else before the stream has ended: that would end it.
+   * @param wasInterrupted whether the queries of the connection were interrupted
+   */
   static async open(
     connection: DuckDBConnection,
     sql: string,
-    options: ResultStreamOptions = {},
+    wasInterrupted?: () => boolean,
   ): Promise<ResultStream> {
-    return new ResultStream(await connection.stream(sql), () => findReason(connection, sql, options))
+    return new ResultStream(await connection.stream(sql), () => findReason(connection, sql, wasInterrupted))
   }
 
   /** The same for a prepared statement. @param sql its text; null where it is not known, and a failure has no reason then */
@@ -50,9 +48,9 @@ export class ResultStream implements AsyncIterable<DuckDBDataChunk> {
     connection: DuckDBConnection,
     prepared: DuckDBPreparedStatement,
     sql: string | null,
-    options: ResultStreamOptions = {},
+    wasInterrupted?: () => boolean,
   ): Promise<ResultStream> {
-    return new ResultStream(await prepared.stream(), () => findReason(connection, sql, options))
+    return new ResultStream(await prepared.stream(), () => findReason(connection, sql, wasInterrupted))
   }
 
   /** How many rows were read. */
@@ -85,9 +83,9 @@ export class ResultStream implements AsyncIterable<DuckDBDataChunk> {
 async function findReason(
   connection: DuckDBConnection,
   sql: string | null,
-  { wasInterrupted }: ResultStreamOptions,
+  wasInterrupted: () => boolean = () => false,
 ): Promise<Error> {
-  if (wasInterrupted?.() === true) return new Error(INTERRUPTED)
+  if (wasInterrupted()) return new Error(INTERRUPTED)
   const unknown = new Error('DuckDB has ended the query before its last row')
   if (sql === null) return unknown
   try {

@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path'
 import type { DuckDBConnection, StatementType } from '@duckdb/node-api'
 import { errorFirstLine, errorMessage, systemCode } from '../../lib/error-text.ts'
 import { duckdb, openDatabase } from '../duckdb/duckdb.ts'
-import { ResultStream, type ResultStreamOptions } from '../duckdb/result-stream.ts'
+import { ResultStream } from '../duckdb/result-stream.ts'
 import { literal } from '../duckdb/sql.ts'
 import { invalid, notFound, StoreError, unavailable } from '../errors.ts'
 import { CATALOG_FILE, createCatalog, filesOf } from '../lake/catalog.ts'
@@ -185,7 +185,7 @@ export async function openLakeReader(options: LakeReaderOptions): Promise<LakeRe
       throw error
     }
     let isInterrupted = false
-    const interruption = { wasInterrupted: () => isInterrupted }
+    const wasInterrupted = () => isInterrupted
     return {
       connection,
       connect: async () => {
@@ -194,8 +194,8 @@ export async function openLakeReader(options: LakeReaderOptions): Promise<LakeRe
         return other
       },
       lost: attached.lost,
-      stream: (sql) => ResultStream.open(connection, sql, interruption),
-      query: (sql) => runQuery(connection, sql, attached.present, interruption, options.rowsAtOnce),
+      stream: (sql) => ResultStream.open(connection, sql, wasInterrupted),
+      query: (sql) => runQuery(connection, sql, attached.present, wasInterrupted, options.rowsAtOnce),
       interrupt: () => {
         isInterrupted = true
         for (const each of [connection, ...others]) each.interrupt()
@@ -254,11 +254,11 @@ async function runQuery(
   connection: DuckDBConnection,
   sql: string,
   files: PresentFiles,
-  options: ResultStreamOptions,
+  wasInterrupted: () => boolean,
   rowsAtOnce?: number,
 ): Promise<QueryResult> {
   try {
-    const result = await runStatements(connection, sql, options)
+    const result = await runStatements(connection, sql, wasInterrupted)
     return { columns: result.columns, batches: readBatches(result, files, rowsAtOnce) }
   } catch (error) {
     throw await toQueryError(error, files)
@@ -306,7 +306,7 @@ async function isOfDamagedFile(message: string, files: PresentFiles): Promise<bo
 async function runStatements(
   connection: DuckDBConnection,
   sql: string,
-  options: ResultStreamOptions,
+  wasInterrupted: () => boolean,
 ): Promise<ResultStream> {
   // DuckDB reads up to there, and takes that for the whole.
   if (sql.includes('\0')) throw invalid('the query has a NUL character')
@@ -321,7 +321,7 @@ async function runStatements(
       )
     if (index === statements.count - 1) {
       const text = statements.count === 1 ? sql : null
-      return ResultStream.ofPrepared(connection, prepared, text, options)
+      return ResultStream.ofPrepared(connection, prepared, text, wasInterrupted)
     }
     await prepared.run()
   }
