@@ -164,26 +164,20 @@ async function attach(
 export async function openLakeReader(options: LakeReaderOptions): Promise<LakeReader> {
   findCatalogPath(options.dataDir)
   const spillDir = mkdtempSync(join(options.spillParent ?? tmpdir(), 'mintlake-reader-'))
-  const removeSpill = () => rmSync(spillDir, { recursive: true, force: true })
+  const others: DuckDBConnection[] = []
+  let database: Awaited<ReturnType<typeof openDatabase>> | null = null
+  const close = () => {
+    for (const other of others) other.closeSync()
+    database?.close()
+    rmSync(spillDir, { recursive: true, force: true })
+  }
   try {
-    const database = await openDatabase(':memory:', {
+    database = await openDatabase(':memory:', {
       threads: String(options.threads ?? READER_THREADS),
       memory_limit: options.memoryLimit ?? READER_MEMORY_LIMIT,
     })
     const { instance, connection } = database
-    const others: DuckDBConnection[] = []
-    const close = () => {
-      for (const other of others) other.closeSync()
-      database.close()
-      removeSpill()
-    }
-    let attached: AttachedFiles
-    try {
-      attached = await attach(connection, options, spillDir)
-    } catch (error) {
-      close()
-      throw error
-    }
+    const { lost, present } = await attach(connection, options, spillDir)
     let isInterrupted = false
     const wasInterrupted = () => isInterrupted
     return {
@@ -193,9 +187,9 @@ export async function openLakeReader(options: LakeReaderOptions): Promise<LakeRe
         others.push(other)
         return other
       },
-      lost: attached.lost,
+      lost,
       stream: (sql) => ResultStream.open(connection, sql, wasInterrupted),
-      query: (sql) => runQuery(connection, sql, attached.present, wasInterrupted, options.rowsAtOnce),
+      query: (sql) => runQuery(connection, sql, present, wasInterrupted, options.rowsAtOnce),
       interrupt: () => {
         isInterrupted = true
         for (const each of [connection, ...others]) each.interrupt()
@@ -203,7 +197,7 @@ export async function openLakeReader(options: LakeReaderOptions): Promise<LakeRe
       close,
     }
   } catch (error) {
-    removeSpill()
+    close()
     if (error instanceof StoreError) throw error
     throw unavailable(`the lake cannot be read: ${cleanMessage(error)}`)
   }
