@@ -21,7 +21,7 @@ import type { LiveFileReader } from '../lake/live-file-reader.ts'
 import { listLiveFiles } from '../lake/manifest.ts'
 import { newestOnlySql, selectAllRows } from '../lake/parquet-sql.ts'
 import { LIST_SEARCHED_ROWS_MAX } from '../limits.ts'
-import { type DateRows, DateWalk } from './date-walk.ts'
+import { type DateRows, walkDates } from './date-walk.ts'
 import { SUBMISSION_TABLES } from './lake-lookup.ts'
 
 const listSql = (table: LakeTable, names: readonly string[]): string =>
@@ -66,11 +66,13 @@ export async function listSubmissions(
 ): Promise<SubmissionPage> {
   const search = { connection, reader, query, nowMs }
   const { limit } = query
-  const walk = new DateWalk(await listDates(search), rowsMax)
   const found: ListedRow[] = []
-  for (let dates = walk.next(); dates.length > 0; dates = found.length > limit ? [] : walk.next())
-    found.push(...(await find(search, dates)))
-  const { walkedToMs: searchedToMs } = walk
+  let searchedToMs: number | null = null
+  for (const { step, toMs } of walkDates(await listDates(search), rowsMax)) {
+    found.push(...(await find(search, step)))
+    searchedToMs = toMs
+    if (found.length > limit) break
+  }
   return {
     submissions: await complete(search, found.slice(0, limit)),
     next: nextKey(found, limit, searchedToMs),

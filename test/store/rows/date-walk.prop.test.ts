@@ -1,7 +1,7 @@
 // A walk over the lake's dates visits each once, newest first, within its bound, and tells where it stopped.
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { type DateRows, DateWalk } from '../../../src/store/query/date-walk.ts'
+import { type DateRows, walkDates } from '../../../src/store/query/date-walk.ts'
 
 const START_MS = Date.UTC(2026, 0, 1)
 const DAY_MS = 86_400_000
@@ -14,29 +14,23 @@ const dates = fc
   })
   .map((days) => days.map(({ day, rows }): DateRows => ({ date: dateOf(day), rows })))
 
-function walkAll(walk: DateWalk): string[][] {
-  const steps: string[][] = []
-  for (let step = walk.next(); step.length > 0; step = walk.next()) steps.push(step)
-  return steps
-}
-
 test('a walk takes the newest dates in growing steps, until the next one would exceed the bound', () => {
   fc.assert(
     fc.property(dates, fc.integer({ min: 0, max: 500 }), (listed, rowsMax) => {
-      const walk = new DateWalk(listed, rowsMax)
-      const steps = walkAll(walk)
+      const steps = [...walkDates(listed, rowsMax)]
       const newestFirst = listed.toSorted((a, b) => (a.date < b.date ? 1 : -1))
-      const walked = steps.flat()
+      const walked = steps.flatMap(({ step }) => step)
+      const toMs = steps.at(-1)?.toMs ?? null
       expect(walked).toEqual(newestFirst.slice(0, walked.length).map(({ date }) => date))
-      for (const [index, step] of steps.entries()) expect(step.length).toBeLessThanOrEqual(2 ** index)
+      for (const [index, { step }] of steps.entries()) expect(step.length).toBeLessThanOrEqual(2 ** index)
       const rowsOf = (count: number) => newestFirst.slice(0, count).reduce((sum, { rows }) => sum + rows, 0)
       if (walked.length > 1) expect(rowsOf(walked.length)).toBeLessThanOrEqual(rowsMax)
       if (walked.length === listed.length) {
-        expect(walk.walkedToMs).toBeNull()
+        expect(toMs).toBeNull()
       } else {
         expect(walked.length).toBeGreaterThan(0)
         expect(rowsOf(walked.length + 1)).toBeGreaterThan(rowsMax)
-        expect(walk.walkedToMs).toBe(Date.parse(walked.at(-1) ?? ''))
+        expect(toMs).toBe(Date.parse(walked.at(-1) ?? ''))
       }
     }),
   )
