@@ -186,7 +186,7 @@ describe('a list of submissions', () => {
         do {
           const query = { agentId, mint: null, before, limit: 2 }
           const page: SubmissionPage = await database.lists.run((connection) =>
-            listSubmissions(connection, lake.reader, query, NOON_MS, rowsMax),
+            listSubmissions(connection, lake.reader, { query, nowMs: NOON_MS }, rowsMax),
           )
           for (const { submittedAtMs } of keysOf(page))
             expect(submittedAtMs).toBeGreaterThanOrEqual(page.searchedToMs ?? 0)

@@ -74,13 +74,14 @@ export class LakeService {
   }
 
   /** Reads the lake on a connection of its own. */
-  async #read<Result>(
+  async #read<Ask, Result>(
     queue: 'lists' | 'lookups',
-    read: (connection: DuckDBConnection, reader: LiveFileReader) => Promise<Result>,
+    read: (connection: DuckDBConnection, reader: LiveFileReader, ask: Ask) => Promise<Result>,
+    ask: Ask,
   ): Promise<Result> {
     const { database, lake } = this.#opened()
     try {
-      return await database[queue].run((connection) => read(connection, lake.reader))
+      return await database[queue].run((connection) => read(connection, lake.reader, ask))
     } catch (error) {
       // What the store says itself is for the client as it is.
       if (error instanceof StoreError) throw error
@@ -111,17 +112,11 @@ export class LakeService {
       const { tokens } = this.#opened()
       return { taken: tokens.take(delivery), inLake: tokens.inLake }
     },
-    find: ({ analysisId, nowMs }) =>
-      this.#read('lookups', (connection, reader) => findSubmission(connection, reader, analysisId, nowMs)),
-    calibration: (ask) =>
-      this.#read('lists', (connection, reader) => readCalibration(connection, reader, ask)),
-    agentRecord: (ask) =>
-      this.#read('lists', (connection, reader) => readAgentRecord(connection, reader, ask)),
-    agentHits: async (ask) => ({
-      agents: await this.#read('lists', (connection, reader) => readAgentHits(connection, reader, ask)),
-    }),
-    list: ({ query, nowMs }) =>
-      this.#read('lists', (connection, reader) => listSubmissions(connection, reader, query, nowMs)),
+    find: (ask) => this.#read('lookups', findSubmission, ask),
+    list: (ask) => this.#read('lists', listSubmissions, ask),
+    calibration: (ask) => this.#read('lists', readCalibration, ask),
+    agentRecord: (ask) => this.#read('lists', readAgentRecord, ask),
+    agentHits: async (ask) => ({ agents: await this.#read('lists', readAgentHits, ask) }),
     compact: ({ now, quietMs }) => this.#opened().compactor.compact(now, quietMs),
     repair: ({ nowMs, settles }) => this.#opened().compactor.repair(nowMs, settles),
     retire: async ({ now }) => ({ files: await this.#opened().compactor.retire(now) }),

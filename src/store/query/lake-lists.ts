@@ -60,8 +60,7 @@ interface Search {
 export async function listSubmissions(
   connection: DuckDBConnection,
   reader: LiveFileReader,
-  query: SubmissionQuery,
-  nowMs: number,
+  { query, nowMs }: Pick<Search, 'query' | 'nowMs'>,
   rowsMax = LIST_SEARCHED_ROWS_MAX,
 ): Promise<SubmissionPage> {
   const search = { connection, reader, query, nowMs }

@@ -28,8 +28,7 @@ function findDates(analysisId: string): string[] {
 export async function findSubmission(
   connection: DuckDBConnection,
   reader: LiveFileReader,
-  analysisId: string,
-  nowMs: number,
+  { analysisId, nowMs }: { analysisId: string; nowMs: number },
 ): Promise<SubmissionRow | null> {
   const dates = findDates(analysisId)
   if (dates.length === 0) return null
