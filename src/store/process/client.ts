@@ -25,8 +25,6 @@ export interface LakeClientOptions extends LakeProcessOptions {
   log: StoreLog
 }
 
-export type OpenedLake = Requests['open']['answer']
-
 export class LakeClient {
   readonly #options: LakeClientOptions
   readonly #settings: LakeProcessOptions
@@ -58,10 +56,6 @@ export class LakeClient {
     return this.#starts
   }
 
-  get pid(): number | undefined {
-    return this.#process?.pid
-  }
-
   /** Why no process runs; null while one does. */
   get lastFailure(): string | null {
     return this.#process === null ? this.#lastFailure : null
@@ -73,12 +67,12 @@ export class LakeClient {
   }
 
   /** Starts the first process. Rejects where that fails. When it ends later, another is started in the background. */
-  async open(): Promise<OpenedLake> {
-    let started: LakeProcess | null = null
+  async open(): Promise<Requests['open']['answer']> {
     try {
-      started = this.#startProcess(() => started)
+      const started = this.#startProcess()
       this.#starting = started
       const opened = await started.request('open', { nowMs: this.#options.now() }, OPEN_TIMEOUT_MS)
+      if (this.#isClosing) throw unavailable('the store is closing')
       this.#process = started
       this.#starts++
       this.#failedStarts = 0
@@ -86,7 +80,7 @@ export class LakeClient {
       return opened
     } catch (error) {
       this.#lastFailure = errorMessage(error)
-      await started?.end(0)
+      await this.#starting?.end(0)
       throw error
     } finally {
       this.#starting = null
@@ -161,7 +155,7 @@ export class LakeClient {
   }
 
   /** A failpoint of a test counts for the first process only. */
-  #startProcess(getStarted: () => LakeProcess | null): LakeProcess {
+  #startProcess(): LakeProcess {
     const isFirst = this.#starts === 0
     const crash = isFirst ? this.#settings.crash : null
     return new LakeProcess(
@@ -171,10 +165,7 @@ export class LakeClient {
         onTrouble: (trouble) => {
           this.#trouble = trouble
         },
-        onExit: () => {
-          const ended = getStarted()
-          if (ended !== null) this.#onExit(ended)
-        },
+        onExit: (ended) => this.#onExit(ended),
       },
       isFirst ? this.#options.forked : null,
     )
@@ -200,11 +191,6 @@ export class LakeClient {
   async #restart(): Promise<void> {
     try {
       await this.open()
-      if (this.#isClosing) {
-        const started = this.#process
-        this.#process = null
-        return await started?.end(0)
-      }
       this.#options.log.info({}, 'the lake process is running again')
     } catch (error) {
       if (this.#isClosing) return

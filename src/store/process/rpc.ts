@@ -3,7 +3,7 @@
 
 import type { ChildProcess } from 'node:child_process'
 import { errorMessage } from '../../lib/error-text.ts'
-import { within } from '../../lib/wait.ts'
+import { unlessLate, within } from '../../lib/wait.ts'
 import { StoreError, unavailable } from '../errors.ts'
 import { LAKE_PROCESS_EXIT_MS } from '../limits.ts'
 import type { LakeTrouble, LogLine } from '../types.ts'
@@ -15,13 +15,7 @@ export interface LakeProcessEvents {
   /** The list of what is wrong with the lake has changed. */
   onTrouble(trouble: LakeTrouble): void
   /** Called once, when the process has ended for any reason. */
-  onExit(): void
-}
-
-interface Pending {
-  resolve(answer: unknown): void
-  reject(error: StoreError): void
-  timer: NodeJS.Timeout
+  onExit(ended: LakeProcess): void
 }
 
 /** @param waiting a process that was forked before, if it still runs */
@@ -36,8 +30,8 @@ function startChild(waiting: ChildProcess | null): ChildProcess {
 
 export class LakeProcess {
   readonly #child: ChildProcess
-  readonly #pending = new Map<number, Pending>()
-  readonly #exited: Promise<void>
+  readonly #pending = new Map<number, Pick<PromiseWithResolvers<unknown>, 'resolve' | 'reject'>>()
+  readonly #exited = Promise.withResolvers<void>()
   readonly #log: (line: LogLine) => void
   #lastId = 0
   #hasEnded = false
@@ -57,14 +51,12 @@ export class LakeProcess {
       else if ('trouble' in message) onTrouble(message.trouble)
       else this.#settle(message)
     })
-    const { promise, resolve } = Promise.withResolvers<void>()
-    this.#exited = promise
     const onEnd = (): void => {
       if (this.#hasEnded) return
       this.#hasEnded = true
       this.#rejectPending('the lake process ended before it answered')
-      onExit()
-      resolve()
+      onExit(this)
+      this.#exited.resolve()
     }
     this.#child.once('exit', onEnd)
     this.#child.once('error', (error) => {
@@ -74,26 +66,17 @@ export class LakeProcess {
     })
   }
 
-  get pid(): number | undefined {
-    return this.#child.pid
-  }
-
   /** Rejects with `unavailable` where the process has ended, ends meanwhile, or does not reply within `timeoutMs`. */
-  request<K extends RequestKind>(
+  async request<K extends RequestKind>(
     kind: K,
     ask: Requests[K]['ask'],
     timeoutMs: number,
   ): Promise<Requests[K]['answer']> {
-    if (this.#hasEnded || !this.#child.connected)
-      return Promise.reject(unavailable('the lake process is being restarted'))
+    if (this.#hasEnded || !this.#child.connected) throw unavailable('the lake process is being restarted')
     const id = ++this.#lastId
-    return new Promise((resolve, reject) => {
-      const timer = setTimeout(() => {
-        this.#pending.delete(id)
-        reject(unavailable(`the lake process did not answer (${kind}) within ${timeoutMs} ms`))
-      }, timeoutMs)
-      // The protocol guarantees the type: a reply has the answer to the request of its number.
-      this.#pending.set(id, { resolve: resolve as (answer: unknown) => void, reject, timer })
+    const { promise, resolve, reject } = Promise.withResolvers<unknown>()
+    this.#pending.set(id, { resolve, reject })
+    try {
       this.#child.send({ id, kind, ask }, (error) => {
         // The request itself is rejected when the process ends, or by its time limit.
         if (error !== null)
@@ -103,7 +86,14 @@ export class LakeProcess {
             fields: { kind, error: error.message },
           })
       })
-    })
+      const answer = await unlessLate(timeoutMs, promise, () => {
+        throw unavailable(`the lake process did not answer (${kind}) within ${timeoutMs} ms`)
+      })
+      // The protocol guarantees the type: a reply has the answer to the request of its number.
+      return answer as Requests[K]['answer']
+    } finally {
+      this.#pending.delete(id)
+    }
   }
 
   /**
@@ -113,9 +103,9 @@ export class LakeProcess {
    */
   async end(timeoutMs: number): Promise<void> {
     if (this.#hasEnded) return
-    if (await within(timeoutMs, this.#exited)) return
+    if (await within(timeoutMs, this.#exited.promise)) return
     this.#child.kill('SIGKILL')
-    if (!(await within(LAKE_PROCESS_EXIT_MS, this.#exited))) this.#abandon()
+    if (!(await within(LAKE_PROCESS_EXIT_MS, this.#exited.promise))) this.#abandon()
   }
 
   #abandon(): void {
@@ -132,18 +122,11 @@ export class LakeProcess {
 
   #settle(reply: Reply): void {
     const pending = this.#pending.get(reply.id)
-    if (pending === undefined) return
-    this.#pending.delete(reply.id)
-    clearTimeout(pending.timer)
-    if (reply.ok) pending.resolve(reply.answer)
-    else pending.reject(new StoreError(reply.code, reply.message))
+    if (reply.ok) pending?.resolve(reply.answer)
+    else pending?.reject(new StoreError(reply.code, reply.message))
   }
 
   #rejectPending(reason: string): void {
-    for (const { reject, timer } of this.#pending.values()) {
-      clearTimeout(timer)
-      reject(unavailable(reason))
-    }
-    this.#pending.clear()
+    for (const { reject } of this.#pending.values()) reject(unavailable(reason))
   }
 }

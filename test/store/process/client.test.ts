@@ -45,7 +45,7 @@ test('a client that is closed ends the process that it is just starting, and log
   const client = clientOn(dataDir, { ...quietLog, error })
   fork.mockClear()
   await client.open()
-  process.kill(client.pid!, 'SIGKILL')
+  process.kill(fork.mock.results[0].value.pid, 'SIGKILL')
   await vi.waitUntil(() => fork.mock.results.length === 2, { timeout: 30_000 })
   await client.close()
   const { exitCode, signalCode } = fork.mock.results[1].value
