@@ -105,7 +105,7 @@ export class ReplayedLake {
       market,
       speed,
       label: dataDir,
-      events: readRecordedEvents({ dataDir, fromEventNo: range.from, toEventNo: range.to, lost }),
+      events: readRecordedEvents(dataDir, range, lost),
       report: new ProgressReport('events', this.#log, barTerminal(this.#config.logLevel)),
       steps,
       countsAnalyses: steps !== undefined,

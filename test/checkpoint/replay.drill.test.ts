@@ -12,6 +12,7 @@ import { readRecordedEvents } from '../../src/store/query/recorded-events.ts'
 import { openReplayPlan } from '../../src/store/query/replay-plan.ts'
 import { MemoryJournal, MINT, openWorld, trade } from '../store/events/world.ts'
 import type { SteppedClock } from '../support/clock.ts'
+import { allEvents } from '../support/lake/all-events.ts'
 import { submission, submit } from '../support/submission.ts'
 import { openTestServer, type Settings, type TestServer, temporaryFolder } from '../support/test-server.ts'
 import { BirdeyeServer } from '../support/upstreams/birdeye-server.ts'
@@ -116,7 +117,7 @@ afterAll(async () => {
 /** Applies recorded events to a market, and compares it with the live one at every boundary. @returns boundaries compared */
 async function compare(market: Market, fromEventNo: number): Promise<number> {
   const again = new Digests(EVERY)
-  for await (const batch of readRecordedEvents({ dataDir, fromEventNo, toEventNo: lastNo }))
+  for await (const batch of readRecordedEvents(dataDir, { from: fromEventNo, to: lastNo }))
     for (const { event, atMs, eventNo } of batch) {
       const placed = event.type === 'run' ? { ...event, firstSeq: market.seq } : event
       expect(market.apply(placed, atMs)).toBeNull()
@@ -133,7 +134,7 @@ async function compare(market: Market, fromEventNo: number): Promise<number> {
 test('the live run had all that a replay has to get right', async () => {
   const kinds = new Map<string, number>()
   const feeds = new Set<string>()
-  for await (const batch of readRecordedEvents({ dataDir }))
+  for await (const batch of allEvents(dataDir))
     for (const { event, feed } of batch) {
       kinds.set(event.type, (kinds.get(event.type) ?? 0) + 1)
       feeds.add(feed)

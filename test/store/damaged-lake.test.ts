@@ -9,8 +9,8 @@ import { EXIT } from '../../src/cli/command.ts'
 import { createLog } from '../../src/lib/log.ts'
 import type { ResultStream } from '../../src/store/duckdb/result-stream.ts'
 import { isMissingFileError, openLakeReader } from '../../src/store/query/lake-reader.ts'
-import { readRecordedEvents } from '../../src/store/query/recorded-events.ts'
 import { makeSampleFolder } from '../../src/store/query/sample-lake.ts'
+import { ANY, allEvents } from '../support/lake/all-events.ts'
 import { runCommand } from '../support/terminal.ts'
 import { readSql, removeFolder, temporaryFolder } from './support.ts'
 
@@ -178,8 +178,7 @@ it('recorded events are read up to the damage, and then there is an error that s
   damage(partsOf('events').at(-1)!, 0.2, 20_000)
   let last = 0
   const reading = (async () => {
-    for await (const batch of readRecordedEvents({ dataDir: sample.dataDir, onMissing: () => {} }))
-      last = batch.at(-1)?.eventNo ?? last
+    for await (const batch of allEvents(sample.dataDir, ANY)) last = batch.at(-1)?.eventNo ?? last
   })()
   const error = await reading.catch((thrown: unknown) => thrown)
   expect(error).toMatchObject({ code: 'unavailable' })
@@ -191,7 +190,7 @@ it('recorded events are never those of a file that is not as it was written, whe
   const market = { seed: 7, tokens: 20, tradesPerSecond: 4, startMs: Date.UTC(2026, 2, 2), lengthMs: 60_000 }
   await recordSimulation({ ...market, dataDir }, createLog('warn'))
   const read = async () => {
-    for await (const _ of readRecordedEvents({ dataDir, onMissing: () => {} }));
+    for await (const _ of allEvents(dataDir, ANY));
   }
   await read()
   for (const table of ['trades', 'events'])

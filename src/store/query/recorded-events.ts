@@ -19,27 +19,13 @@ import { findHashFault } from '../lake/file-check.ts'
 import { relativePath } from '../lake/lake-files.ts'
 import { selectAllRows } from '../lake/parquet-sql.ts'
 import { LAKE_REOPENINGS_MAX, REPLAY_BATCH_EVENTS, REPLAY_MEMORY_LIMIT } from '../limits.ts'
-import { isMissingFileError, type LakeReader, openLakeReader, withLakeReader } from './lake-reader.ts'
-
-export interface RecordedEventsOptions {
-  /** The data folder whose lake is read. */
-  dataDir: string
-  /** First and last number wanted, both included; absent: those of the lake when it is opened. */
-  fromEventNo?: number | undefined
-  toEventNo?: number | undefined
-  /** Numbers that may be missing: they are passed over. No two ranges meet. */
-  lost?: readonly NumberRange[]
-  /** Called for other numbers that the lake does not have, before the batch behind them. Absent: they are an error. */
-  onMissing?(missing: NumberRange): void
-}
+import { isMissingFileError, type LakeReader, openLakeReader } from './lake-reader.ts'
 
 /** The life of a server that recorded. */
 export interface RecordedRun {
   eventNo: number
   /** Market time at which it began, Unix ms. */
   atMs: number
-  /** The last event before the next run, or the last one of the lake. */
-  lastEventNo: number
   event: RunEvent
 }
 
@@ -243,11 +229,9 @@ export interface LostRange extends NumberRange {
   isSettled: boolean
 }
 
-/** The numbers that a lake should have, by its catalog, lost ones at either end included; null: none. */
-async function spanOf(
-  connection: DuckDBConnection,
-  files: readonly CatalogEntry[],
-): Promise<RecordedSpan | null> {
+/** The numbers that the lake of a reader should have, by its catalog, lost ones at either end included; null: none. */
+export async function readSpan(connection: DuckDBConnection): Promise<RecordedSpan | null> {
+  const files = await readCatalogFiles(connection, 'lake')
   const { eventsFrom, lost } = await readEventMetadata(connection, 'lake')
   const lostFiles = await readKnownLosses(connection, 'lake')
   const ranges = [
@@ -269,66 +253,55 @@ async function spanOf(
   }
 }
 
-const openReader = (dataDir: string): Promise<LakeReader> =>
-  // With one thread rows come in the order of the files.
-  openLakeReader({ dataDir, threads: 1, memoryLimit: REPLAY_MEMORY_LIMIT })
-
 /**
- * Recorded events in order of their numbers, in batches of at most REPLAY_BATCH_EVENTS. Where files are merged and deleted meanwhile
- * it goes on with the new ones. Rejects with `not_found` where there is no lake, with `unavailable` where numbers are missing and
- * `onMissing` is absent, or where a file is not as it was written.
+ * Recorded events of a range, both ends included, in order of their numbers and in batches of at most REPLAY_BATCH_EVENTS. Where files
+ * are merged and deleted meanwhile it goes on with the new ones. Rejects with `not_found` where there is no lake, with `unavailable`
+ * where numbers are missing, or where a file is not as it was written.
+ * @param lost numbers that may be missing: they are passed over. No two ranges meet
  */
 export async function* readRecordedEvents(
-  options: RecordedEventsOptions,
+  dataDir: string,
+  { from, to }: NumberRange,
+  lost: readonly NumberRange[] = [],
 ): AsyncGenerator<RecordedEvent[], void> {
-  let { fromEventNo, toEventNo } = options
+  let next = from
   for (let failures = 0; ; ) {
-    const reader = await openReader(options.dataDir)
+    // With one thread rows come in the order of the files.
+    const reader = await openLakeReader({ dataDir, threads: 1, memoryLimit: REPLAY_MEMORY_LIMIT })
     try {
       const files = await readCatalogFiles(reader.connection, 'lake')
-      const span = await spanOf(reader.connection, files)
-      // Fixed at the first opening: what is recorded later is not part of it, and what is lost later is.
-      fromEventNo ??= span?.from
-      toEventNo ??= span?.to
-      if (fromEventNo === undefined || toEventNo === undefined) return
-      const wanted = { from: fromEventNo, to: toEventNo }
       const unchecked = [TABLES.trades, TABLES.events]
-        .flatMap((table) => filesOf(files, table, wanted.from, wanted.to))
+        .flatMap((table) => filesOf(files, table, next, to))
         .sort((a, b) => a.first - b.first)
-      for await (const batch of readOpened(reader, files, wanted)) {
+      for await (const batch of readOpened(reader, files, { from: next, to })) {
         const [{ eventNo }] = batch
         await checkFiles(unchecked, eventNo + batch.length - 1)
-        if (eventNo > fromEventNo) reportMissing({ from: fromEventNo, to: eventNo - 1 }, options)
-        fromEventNo = eventNo + batch.length
+        requireLost({ from: next, to: eventNo - 1 }, lost)
+        next = eventNo + batch.length
         failures = 0
         yield batch
       }
-      await checkFiles(unchecked, toEventNo)
-      if (fromEventNo <= toEventNo) reportMissing({ from: fromEventNo, to: toEventNo }, options)
-      return
+      await checkFiles(unchecked, to)
+      return requireLost({ from: next, to }, lost)
     } catch (error) {
       if (isMissingFileError(error) && ++failures <= LAKE_REOPENINGS_MAX) continue
       if (error instanceof StoreError) throw error
-      const before = fromEventNo === undefined ? '' : ` before the event ${fromEventNo}`
-      throw unavailable(`the lake could not be read to its end, it stopped${before}: ${errorMessage(error)}`)
+      throw unavailable(
+        `the lake could not be read to its end, it stopped before the event ${next}: ${errorMessage(error)}`,
+      )
     } finally {
       reader.close()
     }
   }
 }
 
-function reportMissing(missing: NumberRange, { lost = [], onMissing }: RecordedEventsOptions): void {
-  if (lost.some(({ from, to }) => from <= missing.from && missing.to <= to)) return
-  onMissing?.(missing)
-  if (onMissing === undefined)
+/** @throws StoreError `unavailable` where numbers are missing that are not known to be lost */
+function requireLost(missing: NumberRange, lost: readonly NumberRange[]): void {
+  const isKnown = lost.some(({ from, to }) => from <= missing.from && missing.to <= to)
+  if (missing.from <= missing.to && !isKnown)
     throw unavailable(`the lake does not have the events ${missing.from} to ${missing.to}`)
 }
 
-/** The numbers of the recorded events of a lake; null: it has none. */
-export const readSpan = (dataDir: string): Promise<RecordedSpan | null> =>
-  withLakeReader({ dataDir }, async ({ connection }) =>
-    spanOf(connection, await readCatalogFiles(connection, 'lake')),
-  )
 const ALL_EVENTS = '(SELECT event_no, "at" FROM lake.trades UNION ALL SELECT event_no, "at" FROM lake.events)'
 
 /**
@@ -336,65 +309,49 @@ const ALL_EVENTS = '(SELECT event_no, "at" FROM lake.trades UNION ALL SELECT eve
  * none. Where market time went back between two runs, events in between belong to it too, and so do those that are lost next to them:
  * nobody knows their time.
  */
-export const findEvents = (
-  dataDir: string,
+export async function findEvents(
+  connection: DuckDBConnection,
   fromMs: number,
   toMs: number,
   fromNo = 0,
-): Promise<NumberRange | null> =>
-  withLakeReader({ dataDir }, async ({ connection }) => {
-    const sql = `SELECT min(event_no)::DOUBLE AS "from", max(event_no)::DOUBLE AS "to" FROM ${ALL_EVENTS}
-      WHERE "at" BETWEEN epoch_ms(${Math.floor(fromMs)}) AND epoch_ms(${Math.floor(toMs)}) AND event_no >= ${fromNo}`
-    const { from, to } = await queryOne(connection, sql, { from: 'number?', to: 'number?' })
-    if (from === null || to === null) return null
-    const span = await spanOf(connection, await readCatalogFiles(connection, 'lake'))
-    if (span === null || span.lost.length === 0) return { from, to }
-    const around = `SELECT max(event_no) FILTER (event_no < ${from})::DOUBLE AS "before",
-      min(event_no) FILTER (event_no > ${to})::DOUBLE AS "behind" FROM ${ALL_EVENTS}`
-    const { before, behind } = await queryOne(connection, around, { before: 'number?', behind: 'number?' })
-    return { from: (before ?? span.from - 1) + 1, to: (behind ?? span.to + 1) - 1 }
-  })
-
-/** How many events of a range of numbers the lake has. */
-export const countEvents = (dataDir: string, { from, to }: NumberRange): Promise<number> =>
-  withLakeReader({ dataDir }, ({ connection }) =>
-    queryValue(
-      connection,
-      `SELECT count(*)::DOUBLE FROM ${ALL_EVENTS} WHERE event_no BETWEEN ${from} AND ${to}`,
-      'number',
-    ),
-  )
-
-/** Market times of events by their numbers, Unix ms, as they were when each was applied: that of the one before where one is missing. */
-export async function findTimes(dataDir: string, eventNos: readonly number[]): Promise<number[]> {
-  const sql = (eventNo: number) =>
-    `SELECT coalesce(epoch_ms(arg_max("at", event_no)), 0)::DOUBLE FROM ${ALL_EVENTS} WHERE event_no <= ${eventNo}`
-  return withLakeReader({ dataDir }, async ({ connection }) => {
-    const times: number[] = []
-    for (const eventNo of eventNos) times.push(await queryValue(connection, sql(eventNo), 'number'))
-    return times
-  })
+): Promise<NumberRange | null> {
+  const sql = `SELECT min(event_no)::DOUBLE AS "from", max(event_no)::DOUBLE AS "to" FROM ${ALL_EVENTS}
+    WHERE "at" BETWEEN epoch_ms(${Math.floor(fromMs)}) AND epoch_ms(${Math.floor(toMs)}) AND event_no >= ${fromNo}`
+  const { from, to } = await queryOne(connection, sql, { from: 'number?', to: 'number?' })
+  if (from === null || to === null) return null
+  const span = await readSpan(connection)
+  if (span === null || span.lost.length === 0) return { from, to }
+  const around = `SELECT max(event_no) FILTER (event_no < ${from})::DOUBLE AS "before",
+    min(event_no) FILTER (event_no > ${to})::DOUBLE AS "behind" FROM ${ALL_EVENTS}`
+  const { before, behind } = await queryOne(connection, around, { before: 'number?', behind: 'number?' })
+  return { from: (before ?? span.from - 1) + 1, to: (behind ?? span.to + 1) - 1 }
 }
 
-/** The runs that a lake has the beginning of, oldest first. Rejects with `not_found` where there is no lake. */
-export function listRuns(dataDir: string): Promise<RecordedRun[]> {
-  return withLakeReader({ dataDir }, async ({ connection }) => {
-    const span = await spanOf(connection, await readCatalogFiles(connection, 'lake'))
-    const rows = await queryRows(
-      connection,
-      `SELECT event_no::DOUBLE AS "eventNo", epoch_ms("at")::DOUBLE AS "atMs", data FROM lake.events
-       WHERE kind = 'run' ORDER BY event_no`,
-      { eventNo: 'number', atMs: 'number', data: 'string' },
-    )
-    return rows.map(({ eventNo, atMs, data }, index) => {
-      const event = parseEvent(data, eventNo)
-      if (event.type !== 'run') throw unavailable(`the event ${eventNo} is no run`)
-      return {
-        eventNo,
-        atMs,
-        event,
-        lastEventNo: (rows[index + 1]?.eventNo ?? (span?.to ?? eventNo) + 1) - 1,
-      }
-    })
+/** How many events of a range of numbers the lake has. */
+export const countEvents = (connection: DuckDBConnection, { from, to }: NumberRange): Promise<number> =>
+  queryValue(
+    connection,
+    `SELECT count(*)::DOUBLE FROM ${ALL_EVENTS} WHERE event_no BETWEEN ${from} AND ${to}`,
+    'number',
+  )
+
+/** Market time of an event by its number, Unix ms, as it was when it was applied: that of the one before where it is missing. */
+export function findTime(connection: DuckDBConnection, eventNo: number): Promise<number> {
+  const sql = `SELECT coalesce(epoch_ms(arg_max("at", event_no)), 0)::DOUBLE FROM ${ALL_EVENTS} WHERE event_no <= ${eventNo}`
+  return queryValue(connection, sql, 'number')
+}
+
+/** The runs that the lake of a reader has the beginning of, oldest first. */
+export async function listRuns(connection: DuckDBConnection): Promise<RecordedRun[]> {
+  const rows = await queryRows(
+    connection,
+    `SELECT event_no::DOUBLE AS "eventNo", epoch_ms("at")::DOUBLE AS "atMs", data FROM lake.events
+     WHERE kind = 'run' ORDER BY event_no`,
+    { eventNo: 'number', atMs: 'number', data: 'string' },
+  )
+  return rows.map(({ eventNo, atMs, data }) => {
+    const event = parseEvent(data, eventNo)
+    if (event.type !== 'run') throw unavailable(`the event ${eventNo} is no run`)
+    return { eventNo, atMs, event }
   })
 }

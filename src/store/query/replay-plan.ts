@@ -2,14 +2,16 @@
 // known, or else, approximately, from a day before.
 
 import { isDeepStrictEqual } from 'node:util'
+import type { DuckDBConnection } from '@duckdb/node-api'
 import type { NumberRange } from '../../lib/segments/types.ts'
 import { DAY_MS } from '../../lib/time.ts'
 import type { EngineSettings } from '../../schema/event.ts'
 import { notFound } from '../errors.ts'
+import { withLakeReader } from './lake-reader.ts'
 import {
   countEvents,
   findEvents,
-  findTimes,
+  findTime,
   type LostRange,
   listRuns,
   type RecordedRun,
@@ -159,35 +161,39 @@ export interface WantedReplay extends Pick<LakeContents, 'checkpoints'> {
  * Reads what a lake has, and makes the plan.
  * @throws StoreError `not_found` where the lake has no events of that time
  */
-export async function openReplayPlan(
+export const openReplayPlan = (dataDir: string, wanted: WantedReplay): Promise<ReplayPlan> =>
+  withLakeReader({ dataDir }, ({ connection }) => makePlan(connection, dataDir, wanted))
+
+async function makePlan(
+  connection: DuckDBConnection,
   dataDir: string,
   { fromMs, toMs, checkpoints }: WantedReplay,
 ): Promise<ReplayPlan> {
-  const [runs, held] = [await listRuns(dataDir), await readSpan(dataDir)]
+  const [runs, held] = [await listRuns(connection), await readSpan(connection)]
   if (held === null) throw notFound(`the lake in ${dataDir} has no recorded events`)
-  const wanted = await findEvents(dataDir, fromMs ?? 0, toMs ?? Number.MAX_SAFE_INTEGER)
+  const wanted = await findEvents(connection, fromMs ?? 0, toMs ?? Number.MAX_SAFE_INTEGER)
   if (wanted === null) {
     const why = held.lost.length === 0 ? '' : ', or has lost them: see mintlake lake verify'
     throw notFound(`the lake in ${dataDir} has no recorded events of that time${why}`)
   }
   if (fromMs === null) wanted.from = firstOf(runs, held)
-  wanted.from = await firstKept(dataDir, runs, held, wanted.from)
-  const warmUp = fromMs === null ? null : await findEvents(dataDir, fromMs - WARM_UP_MS, fromMs)
+  wanted.from = await firstKept(connection, runs, held, wanted.from)
+  const warmUp = fromMs === null ? null : await findEvents(connection, fromMs - WARM_UP_MS, fromMs)
   const planned = planReplay({ runs, held, checkpoints, wanted, warmUpFrom: warmUp?.from ?? wanted.from })
   const { lost, range } = planned
-  const eventsTotal = lost.length === 0 ? range.to - range.from + 1 : await countEvents(dataDir, range)
+  const eventsTotal = lost.length === 0 ? range.to - range.from + 1 : await countEvents(connection, range)
   const plan = { ...planned, eventsTotal }
-  const [firstMs, lastMs] = await findTimes(dataDir, [plan.playFromNo, range.to])
+  const firstMs = await findTime(connection, plan.playFromNo)
+  const lastMs = await findTime(connection, range.to)
   const isKnown = async (atMs: number): Promise<boolean> =>
-    plan.checkpointEventNo !== null || (await findEvents(dataDir, 1, atMs, range.from)) !== null
+    plan.checkpointEventNo !== null || (await findEvents(connection, 1, atMs, range.from)) !== null
   // Of an earlier time nobody knows the market: it would be an empty one, for as long as that.
   if (fromMs !== null && (await isKnown(fromMs))) return { ...plan, fromMs, toMs: lastMs }
   if (firstMs > 0) return { ...plan, fromMs: firstMs, toMs: lastMs }
   // Where files were replayed, market time is known from the first row on: the beginning of the run was recorded at 0.
-  const timed = await findEvents(dataDir, 1, Number.MAX_SAFE_INTEGER, plan.playFromNo)
+  const timed = await findEvents(connection, 1, Number.MAX_SAFE_INTEGER, plan.playFromNo)
   const playFromNo = Math.min(timed?.from ?? plan.playFromNo, range.to)
-  const [timedMs] = await findTimes(dataDir, [playFromNo])
-  return { ...plan, playFromNo, fromMs: timedMs, toMs: lastMs }
+  return { ...plan, playFromNo, fromMs: await findTime(connection, playFromNo), toMs: lastMs }
 }
 
 /** The beginning of the first run that the lake has, or where that may be lost the first number. */
@@ -198,7 +204,7 @@ function firstOf(runs: readonly RecordedRun[], held: RecordedSpan): number {
 
 /** The first number that is wanted, or the run behind it, where all before that is lost for good: the replay would end before it. */
 async function firstKept(
-  dataDir: string,
+  connection: DuckDBConnection,
   runs: readonly RecordedRun[],
   { lost }: RecordedSpan,
   first: number,
@@ -206,5 +212,5 @@ async function firstKept(
   const next = runs.find(({ eventNo }) => eventNo > first)?.eventNo
   const isLost = joined(lost).some(({ from, to, isSettled }) => isSettled && from <= first && first <= to)
   if (next === undefined || !isLost) return first
-  return (await countEvents(dataDir, { from: first, to: next - 1 })) === 0 ? next : first
+  return (await countEvents(connection, { from: first, to: next - 1 })) === 0 ? next : first
 }

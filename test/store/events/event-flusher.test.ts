@@ -1,10 +1,13 @@
 // Recorded events on their way from a journal into files of the lake.
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import type { DuckDBConnection } from '@duckdb/node-api'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { MarketEvent } from '../../../src/schema/event.ts'
-import { findEvents, listRuns, readRecordedEvents } from '../../../src/store/query/recorded-events.ts'
+import { withLakeReader } from '../../../src/store/query/lake-reader.ts'
+import { findEvents, listRuns } from '../../../src/store/query/recorded-events.ts'
 import { verifyLake } from '../../../src/store/verify/verify.ts'
+import { allEvents } from '../../support/lake/all-events.ts'
 import { lakeGlob, NOON_MS, readSql, removeFolder, temporaryFolder } from '../support.ts'
 import { MINT, openWorld, trade, type World } from './world.ts'
 
@@ -27,8 +30,7 @@ const rows = (table: string, columns = '*') =>
 
 async function readBack(): Promise<number[]> {
   const found: number[] = []
-  for await (const batch of readRecordedEvents({ dataDir }))
-    found.push(...batch.map(({ eventNo }) => eventNo))
+  for await (const batch of allEvents(dataDir)) found.push(...batch.map(({ eventNo }) => eventNo))
   return found
 }
 
@@ -141,12 +143,17 @@ test('a run begins with its header, and its rows say whether it was simulated', 
     false,
     false,
   ])
-  expect(await listRuns(dataDir)).toMatchObject([
-    { eventNo: 2, atMs: NOON_MS, lastEventNo: 4, event: { firstSeq: 7, header: { runId: 'one' } } },
-    { eventNo: 5, atMs: NOON_MS + 1, lastEventNo: 7, event: { header: { runId: 'two' } } },
+  const inLake = <Result>(read: (connection: DuckDBConnection) => Promise<Result>) =>
+    withLakeReader({ dataDir }, ({ connection }) => read(connection))
+  expect(await inLake(listRuns)).toMatchObject([
+    { eventNo: 2, atMs: NOON_MS, event: { firstSeq: 7, header: { runId: 'one' } } },
+    { eventNo: 5, atMs: NOON_MS + 1, event: { header: { runId: 'two' } } },
   ])
-  expect(await findEvents(dataDir, NOON_MS + 1, NOON_MS + 2)).toEqual({ from: 5, to: 6 })
-  expect(await findEvents(dataDir, NOON_MS + 9, NOON_MS + 10)).toBeNull()
+  expect(await inLake((connection) => findEvents(connection, NOON_MS + 1, NOON_MS + 2))).toEqual({
+    from: 5,
+    to: 6,
+  })
+  expect(await inLake((connection) => findEvents(connection, NOON_MS + 9, NOON_MS + 10))).toBeNull()
 })
 
 describe('the sequence', () => {
@@ -220,9 +227,6 @@ describe('what is lost', () => {
     expect(await world.flush()).toMatchObject({ eventNo: 6, damage: world.journal.damage })
     expect(world.trouble?.eventsLost).toBe(3)
     await expect(readBack()).rejects.toThrow('the lake does not have the events 3 to 5')
-    const missing: unknown[] = []
-    for await (const _ of readRecordedEvents({ dataDir, onMissing: (range) => missing.push(range) }));
-    expect(missing).toEqual([{ from: 3, to: 5 }])
     await world.close()
     const { findings } = await verifyLake({ dataDir, nowMs: NOON_MS })
     expect(findings.map(({ message }) => message)).toEqual([

@@ -10,9 +10,9 @@ import {
   planEventEviction,
 } from '../../../src/store/events/event-retention.ts'
 import type { ListedFile } from '../../../src/store/lake/manifest.ts'
-import { readRecordedEvents, readSpan } from '../../../src/store/query/recorded-events.ts'
 import { KEEP_FOR_EVER } from '../../../src/store/retention-setting.ts'
 import { verifyLake } from '../../../src/store/verify/verify.ts'
+import { allEvents, spanOf } from '../../support/lake/all-events.ts'
 import { NOON_MS, removeFolder, temporaryFolder } from '../support.ts'
 import { openWorld, trade, type World } from './world.ts'
 
@@ -141,10 +141,9 @@ test('what has left is told, and the rest is whole', async () => {
   await world.flush()
   await world.compact(NOON_MS, Number.MAX_SAFE_INTEGER)
   expect(await world.flush()).toMatchObject({ eventNo: 4, retainedFrom: 3 })
-  expect(await readSpan(dataDir)).toEqual({ from: 3, to: 4, lost: [] })
+  expect(await spanOf(dataDir)).toEqual({ from: 3, to: 4, lost: [] })
   const found: number[] = []
-  for await (const batch of readRecordedEvents({ dataDir }))
-    found.push(...batch.map(({ eventNo }) => eventNo))
+  for await (const batch of allEvents(dataDir)) found.push(...batch.map(({ eventNo }) => eventNo))
   expect(found).toEqual([3, 4])
   await world.close()
   world = null
@@ -165,5 +164,5 @@ test('what is over its time stays so when it is merged, and leaves on an operato
   await world.compact(laterMs)
   expect(readdirSync(join(dataDir, 'lake/trades/dt=2025-06-01'))).toHaveLength(1)
   expect(await world.retire(laterMs)).toBe(1)
-  expect(await readSpan(dataDir)).toEqual({ from: 3, to: 3, lost: [] })
+  expect(await spanOf(dataDir)).toEqual({ from: 3, to: 3, lost: [] })
 })

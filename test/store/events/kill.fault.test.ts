@@ -10,10 +10,10 @@ import type { MarketEvent } from '../../../src/schema/event.ts'
 import { readFolderInfo } from '../../../src/store/data-folder/folder-info.ts'
 import { journalFolder } from '../../../src/store/paths.ts'
 import { CRASH_POINTS } from '../../../src/store/process/crash-points.ts'
-import { readRecordedEvents } from '../../../src/store/query/recorded-events.ts'
 import { verifyLake } from '../../../src/store/verify/verify.ts'
 import { openTestJournal, tradeAt } from '../../journal/support.ts'
 import { fewAndMany } from '../../support/cases.ts'
+import { allEvents } from '../../support/lake/all-events.ts'
 import { NOON_MS, openTestStore, removeFolder, temporaryFolder } from '../support.ts'
 
 const CHILD = fileURLToPath(new URL('./recorder.child.ts', import.meta.url))
@@ -97,7 +97,7 @@ async function expectWhole(durableNo: number): Promise<void> {
     expect(journal.lastEventNo).toBeGreaterThanOrEqual(durableNo)
     expect(store.events.progress.eventNo).toBe(journal.lastEventNo)
     const found = []
-    for await (const batch of readRecordedEvents({ dataDir: folder })) found.push(...batch)
+    for await (const batch of allEvents(folder)) found.push(...batch)
     expect(found.length).toBe(journal.lastEventNo)
     expect(found.map(plain)).toEqual(found.map((_, index) => plain(appended(index + 1))))
   } finally {

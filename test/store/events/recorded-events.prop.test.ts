@@ -2,10 +2,10 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { MarketEvent, TradeEvent } from '../../../src/schema/event.ts'
-import { readRecordedEvents, readSpan } from '../../../src/store/query/recorded-events.ts'
 import { verifyLake } from '../../../src/store/verify/verify.ts'
 import { anyCharacter } from '../../support/any-character.ts'
 import { fewAndMany } from '../../support/cases.ts'
+import { allEvents, spanOf } from '../../support/lake/all-events.ts'
 import { NOON_MS, removeFolder, temporaryFolder } from '../support.ts'
 import { MINT, openWorld } from './world.ts'
 
@@ -105,10 +105,10 @@ for (const { runs, tags } of fewAndMany(1, 6))
           await world.flush()
           const { recorded } = world.journal
           const found = []
-          for await (const batch of readRecordedEvents({ dataDir })) found.push(...batch)
+          for await (const batch of allEvents(dataDir)) found.push(...batch)
           const plain = (each: (typeof recorded)[number]) => ({ ...each, event: withoutAbsent(each.event) })
           expect(found.map(plain)).toEqual(recorded.map(plain))
-          expect(await readSpan(dataDir)).toEqual({ from: 1, to: recorded.length, lost: [] })
+          expect(await spanOf(dataDir)).toEqual({ from: 1, to: recorded.length, lost: [] })
           await world.close()
           expect((await verifyLake({ dataDir, nowMs: atMs })).findings).toEqual([])
         } finally {

@@ -13,7 +13,6 @@ const SETTINGS = {
 const runAt = (eventNo: number, checkpointEventNo: number | null, settings = SETTINGS): RecordedRun => ({
   eventNo,
   atMs: eventNo,
-  lastEventNo: 0,
   event: {
     type: 'run',
     ts: eventNo,

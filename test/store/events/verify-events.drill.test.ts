@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { duckdb } from '../../../src/store/duckdb/duckdb.ts'
 import { lakeFolder, statePath } from '../../../src/store/paths.ts'
-import { readRecordedEvents } from '../../../src/store/query/recorded-events.ts'
 import { verifyLake } from '../../../src/store/verify/verify.ts'
+import { ANY, allEvents } from '../../support/lake/all-events.ts'
 import { NOON_MS, removeFolder, temporaryFolder } from '../support.ts'
 import { openWorld, trade, type World } from './world.ts'
 
@@ -84,12 +84,7 @@ test('a lost file is set aside as any other, told of once, and the rest is still
   rmSync(join(lakeFolder(dataDir), 'trades/dt=2025-06-01/part-000000000000004-000000000000005.parquet'))
   world = await openWorld(dataDir, { journal: world.journal })
   expect(world.trouble?.setAside).toMatchObject([{ table: 'trades', rowsLost: 2 }])
-  const missing: unknown[] = []
-  for await (const _ of readRecordedEvents({
-    dataDir,
-    toEventNo: 5,
-    onMissing: (range) => missing.push(range),
-  }));
+  for await (const _ of allEvents(dataDir, ANY));
   await world.close()
   expect(await findings()).toEqual([
     expect.stringMatching(/^is listed and not there; set aside .* 2 rows missing: see mintlake lake repair$/),

@@ -6,11 +6,11 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { readFolderInfo } from '../../../src/store/data-folder/folder-info.ts'
 import { journalFolder } from '../../../src/store/paths.ts'
 import { withLakeReader } from '../../../src/store/query/lake-reader.ts'
-import { readRecordedEvents } from '../../../src/store/query/recorded-events.ts'
 import type { Store } from '../../../src/store/store.ts'
 import { verifyLake } from '../../../src/store/verify/verify.ts'
 import { appendNumbered, openTestJournal } from '../../journal/support.ts'
 import { clockOf } from '../../support/clock.ts'
+import { allEvents } from '../../support/lake/all-events.ts'
 import { closedBar, openTestStore, removeFolder, temporaryFolder } from '../support.ts'
 
 const END_MS = Date.UTC(2025, 10, 3, 14)
@@ -68,8 +68,7 @@ test('it takes recorded events', async () => {
   appendNumbered(journal, 25)
   await store.flushLake()
   const numbers: number[] = []
-  for await (const batch of readRecordedEvents({ dataDir }))
-    numbers.push(...batch.map(({ eventNo }) => eventNo))
+  for await (const batch of allEvents(dataDir)) numbers.push(...batch.map(({ eventNo }) => eventNo))
   expect(numbers).toEqual(Array.from({ length: 25 }, (_, index) => index + 1))
   await store.close()
   await journal.close()

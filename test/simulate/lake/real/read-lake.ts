@@ -6,7 +6,7 @@ import { identifier, LAKE_TABLES, type LakeTable } from '../../../../src/store/d
 import { readCatalogFiles } from '../../../../src/store/lake/catalog-reader.ts'
 import { selectAllRows } from '../../../../src/store/lake/parquet-sql.ts'
 import { withLakeReader } from '../../../../src/store/query/lake-reader.ts'
-import { readRecordedEvents } from '../../../../src/store/query/recorded-events.ts'
+import { ANY, allEvents } from '../../../support/lake/all-events.ts'
 
 export interface ReadLake {
   rows: Partial<Record<TableName, Row[]>>
@@ -41,6 +41,6 @@ export const readRows = (dataDir: string): Promise<ReadLake['rows']> =>
 
 export async function readLake(dataDir: string): Promise<ReadLake> {
   const events: RecordedEvent[] = []
-  for await (const batch of readRecordedEvents({ dataDir, onMissing: () => {} })) events.push(...batch)
+  for await (const batch of allEvents(dataDir, ANY)) events.push(...batch)
   return { rows: await readRows(dataDir), events }
 }
