@@ -77,7 +77,7 @@ export const MERGE_IDLE_MS = 60_000
 /** One round of housekeeping. */
 export const HOUSEKEEPING_TIMEOUT_MS = 1_800_000
 
-/** A look-up whose files are replaced or quarantined meanwhile is tried this often. */
+/** A read of files that are replaced or quarantined meanwhile is tried this often. */
 export const READ_ATTEMPTS_MAX = 8
 
 /** Each reader of the lake has a database in memory that spills to disk. */

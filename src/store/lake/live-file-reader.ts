@@ -21,10 +21,6 @@ export interface LiveFileRead<Result> {
   work(files: readonly ReadableFile[]): Promise<Result>
 }
 
-type Attempt<Result> =
-  | { ok: true; result: Result }
-  | { ok: false; error: unknown; files: readonly ListedFile[] }
-
 /** Whether a damaged file may be the cause of a failure. */
 const mayBeDamage = (error: unknown): boolean =>
   !isFatalError(error) && !isFullError(error) && !isResourceError(error)
@@ -41,41 +37,39 @@ export class LiveFileReader {
   }
 
   /** Runs `work` on the maintenance connection, which may change the list of files. */
-  async read<Result>(connection: DuckDBConnection, read: LiveFileRead<Result>): Promise<Result> {
-    for (;;) {
-      const attempt = await this.#attempt(connection, read)
-      if (attempt.ok) return attempt.result
-      const faulty = await this.#quarantine.check(connection, attempt.files, 'content', read.nowMs)
-      if (faulty === 0) throw attempt.error
-    }
+  read<Result>(connection: DuckDBConnection, read: LiveFileRead<Result>): Promise<Result> {
+    return this.#read(
+      connection,
+      read,
+      async (files) => (await this.#quarantine.check(connection, files, 'content', read.nowMs)) > 0,
+    )
   }
 
   /** Runs `work` on another connection, while maintenance may change the list of files. */
-  async readConcurrently<Result>(connection: DuckDBConnection, read: LiveFileRead<Result>): Promise<Result> {
-    for (let attempts = 1; ; attempts++) {
-      const attempt = await this.#attempt(connection, read)
-      if (attempt.ok) return attempt.result
-      const { error, files } = attempt
+  readConcurrently<Result>(connection: DuckDBConnection, read: LiveFileRead<Result>): Promise<Result> {
+    return this.#read(connection, read, async (files) => {
       const faulty = await this.#database.maintenance.run((owner) =>
         this.#quarantine.check(owner, files, 'content', read.nowMs),
       )
       const live = new Set((await listLiveFiles(connection, read.table.name)).map(relativePath))
-      const areAllLive = files.every((file) => live.has(relativePath(file)))
       // Files replaced in the meantime are a reason to try again as well.
-      if (attempts >= READ_ATTEMPTS_MAX || (faulty === 0 && areAllLive)) throw error
-    }
+      return faulty > 0 || files.some((file) => !live.has(relativePath(file)))
+    })
   }
 
-  async #attempt<Result>(
+  /** @param haveChanged quarantines what is damaged of the files that `work` has failed on; whether others are to be read now */
+  async #read<Result>(
     connection: DuckDBConnection,
     { table, isNeeded, work }: LiveFileRead<Result>,
-  ): Promise<Attempt<Result>> {
-    const files = (await listLiveFiles(connection, table.name)).filter(isNeeded)
-    try {
-      return { ok: true, result: await work(toReadableFiles(files, this.#paths.pathOf)) }
-    } catch (error) {
-      if (!mayBeDamage(error)) throw error
-      return { ok: false, error, files }
+    haveChanged: (files: readonly ListedFile[]) => Promise<boolean>,
+  ): Promise<Result> {
+    for (let attempts = 1; ; attempts++) {
+      const files = (await listLiveFiles(connection, table.name)).filter(isNeeded)
+      try {
+        return await work(toReadableFiles(files, this.#paths.pathOf))
+      } catch (error) {
+        if (!mayBeDamage(error) || !(await haveChanged(files)) || attempts >= READ_ATTEMPTS_MAX) throw error
+      }
     }
   }
 }
