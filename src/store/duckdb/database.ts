@@ -55,15 +55,12 @@ class ConnectionQueue {
     return this.#turns(() => task(this.#connection))
   }
 
-  /** Interrupts the running task and refuses further ones. Resolves when none is left. */
-  async drain(): Promise<void> {
+  /** Interrupts the running task, refuses further ones, and closes the connection when none is left. */
+  async close(): Promise<void> {
     this.#isClosed = true
     const drained = this.#turns(() => undefined)
     this.#connection.interrupt()
     await drained
-  }
-
-  closeConnection(): void {
     this.#connection.closeSync()
   }
 }
@@ -90,22 +87,16 @@ export class Database {
   constructor(
     dataDir: string,
     instance: DuckDBInstance,
-    connections: readonly [
-      maintenance: DuckDBConnection,
-      lookups: DuckDBConnection,
-      lists: DuckDBConnection,
-      status: DuckDBConnection,
-    ],
     mayLackSync: boolean,
+    { maintenance, lookups, lists, status }: Pick<Database, 'maintenance' | 'lookups' | 'lists' | 'status'>,
   ) {
-    const [maintenance, lookups, lists, status] = connections
     this.dataDir = dataDir
     this.#instance = instance
     this.#mayLackSync = mayLackSync
-    this.maintenance = new ConnectionQueue(maintenance, 'maintenance tasks', TASKS_WAITING_MAX)
-    this.lookups = new ConnectionQueue(lookups, 'look-ups in the lake', LOOKUPS_WAITING_MAX)
-    this.lists = new ConnectionQueue(lists, 'lists of submissions', LISTS_WAITING_MAX)
-    this.status = new ConnectionQueue(status, 'row counts', TASKS_WAITING_MAX)
+    this.maintenance = maintenance
+    this.lookups = lookups
+    this.lists = lists
+    this.status = status
   }
 
   /**
@@ -140,8 +131,7 @@ export class Database {
 
   async close(): Promise<void> {
     const queues = [this.maintenance, this.lookups, this.lists, this.status]
-    await Promise.all(queues.map((queue) => queue.drain()))
-    for (const queue of queues) queue.closeConnection()
+    await Promise.all(queues.map((queue) => queue.close()))
     this.#instance.closeSync()
     await this.#file?.close()
   }
@@ -271,15 +261,19 @@ async function rewrite(connection: DuckDBConnection, dataDir: string): Promise<v
 export async function openDatabase(dataDir: string): Promise<Database> {
   const mayLackSync = fileSizeBytes(stateLogPath(dataDir)) !== undefined
   const instance = await createInstance(dataDir)
-  const connections = [
-    await instance.connect(),
-    await instance.connect(),
-    await instance.connect(),
-    await instance.connect(),
-  ] as const
-  await createTables(connections[0]).catch((error: unknown) => {
-    if (!isReadOnlyError(error)) throw error
+  const queue = async (name: string, waitingMax: number): Promise<ConnectionQueue> =>
+    new ConnectionQueue(await instance.connect(), name, waitingMax)
+  const database = new Database(dataDir, instance, mayLackSync, {
+    maintenance: await queue('maintenance tasks', TASKS_WAITING_MAX),
+    lookups: await queue('look-ups in the lake', LOOKUPS_WAITING_MAX),
+    lists: await queue('lists of submissions', LISTS_WAITING_MAX),
+    status: await queue('row counts', TASKS_WAITING_MAX),
   })
-  await createMarketDatabase(connections[0])
-  return new Database(dataDir, instance, connections, mayLackSync)
+  await database.maintenance.run(async (connection) => {
+    await createTables(connection).catch((error: unknown) => {
+      if (!isReadOnlyError(error)) throw error
+    })
+    await createMarketDatabase(connection)
+  })
+  return database
 }
