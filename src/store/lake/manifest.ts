@@ -177,15 +177,13 @@ export async function insertQuarantined(
   for (const file of files) await markQuarantined(connection, file)
 }
 
-/** SQL literals of the paths of files, comma-separated. */
-export const pathListSql = (files: readonly DataFile[]): string =>
-  files.map((file) => literal(relativePath(file))).join(', ')
+/** SQL condition on these files. */
+export const isOneOfSql = (files: readonly DataFile[]): string =>
+  files.length === 0 ? 'false' : `path IN (${files.map((file) => literal(relativePath(file))).join(', ')})`
 
 /** Takes files off the live ones. They are deleted after the readers' grace period. */
 export const markReplaced = (connection: DuckDBConnection, files: readonly DataFile[], nowMs: number) =>
-  connection.run(
-    `UPDATE ${MANIFEST} SET replaced_at = epoch_ms(${nowMs}) WHERE path IN (${pathListSql(files)})`,
-  )
+  connection.run(`UPDATE ${MANIFEST} SET replaced_at = epoch_ms(${nowMs}) WHERE ${isOneOfSql(files)}`)
 
 /** Replaces live files by others in one transaction. */
 export const replaceFiles = (
@@ -195,7 +193,7 @@ export const replaceFiles = (
   nowMs: number,
 ): Promise<void> =>
   transaction(connection, async () => {
-    if (replaced.length > 0) await markReplaced(connection, replaced, nowMs)
+    await markReplaced(connection, replaced, nowMs)
     await insertFiles(connection, added, nowMs)
   })
 
@@ -215,7 +213,7 @@ export const markLive = (
   nowMs: number,
 ): Promise<void> =>
   transaction(connection, async () => {
-    if (replaced.length > 0) await markReplaced(connection, replaced, nowMs)
+    await markReplaced(connection, replaced, nowMs)
     await connection.run(
       `UPDATE ${MANIFEST} SET row_count = ${file.rows}, byte_count = ${file.bytes}, sha256 = ${literalOrNull(file.sha256)},
          schema_version = ${file.schemaVersion ?? LAKE_SCHEMA_VERSION}, written_at = epoch_ms(${file.writtenAtMs ?? nowMs}),
@@ -225,17 +223,11 @@ export const markLive = (
   })
 
 /** Records that an operator has acknowledged the loss of quarantined files. */
-export async function acknowledgeLosses(
-  connection: DuckDBConnection,
-  files: readonly DataFile[],
-  nowMs: number,
-): Promise<void> {
-  if (files.length === 0) return
-  await connection.run(
+export const acknowledgeLosses = (connection: DuckDBConnection, files: readonly DataFile[], nowMs: number) =>
+  connection.run(
     `UPDATE ${MANIFEST} SET settled_at = epoch_ms(${nowMs})
-     WHERE set_aside_at IS NOT NULL AND path IN (${pathListSql(files)})`,
+     WHERE set_aside_at IS NOT NULL AND ${isOneOfSql(files)}`,
   )
-}
 
 /** Removes deleted files from the list. Only replaced ones are removed, whatever the caller passes. */
 export async function deleteReplaced(
@@ -243,7 +235,5 @@ export async function deleteReplaced(
   files: readonly DataFile[],
 ): Promise<void> {
   if (files.length === 0) return
-  await connection.run(
-    `DELETE FROM ${MANIFEST} WHERE replaced_at IS NOT NULL AND path IN (${pathListSql(files)})`,
-  )
+  await connection.run(`DELETE FROM ${MANIFEST} WHERE replaced_at IS NOT NULL AND ${isOneOfSql(files)}`)
 }

@@ -10,13 +10,7 @@ import { identifier, LAKE_TABLES, literal, MANIFEST, REMOVALS } from '../duckdb/
 import { LATE_ROWS_MS, YOUNG_MS } from '../limits.ts'
 import type { Retention } from '../retention-setting.ts'
 import { utcDate } from './lake-files.ts'
-import {
-  type ListedFile,
-  listLiveFiles,
-  listQuarantinedFiles,
-  markReplaced,
-  pathListSql,
-} from './manifest.ts'
+import { isOneOfSql, type ListedFile, listLiveFiles, listQuarantinedFiles, markReplaced } from './manifest.ts'
 
 /** The oldest UTC date that is kept. */
 export const firstRetainedDate = (days: number, nowMs: number): string => utcDate(nowMs - days * DAY_MS)
@@ -129,7 +123,7 @@ const recordRemovals = (connection: DuckDBConnection, files: readonly ListedFile
   connection.run(
     `INSERT INTO ${REMOVALS}
      SELECT table_name, dt, sum(coalesce(rows_lost, row_count)), max(seq_last), epoch_ms(${nowMs})
-     FROM ${MANIFEST} WHERE path IN (${pathListSql(files)}) GROUP BY ALL`,
+     FROM ${MANIFEST} WHERE ${isOneOfSql(files)} GROUP BY ALL`,
   )
 
 /** Takes expired files off the live ones, and records how many rows left. */
