@@ -1,7 +1,6 @@
 // Housekeeping of the lake: merges small files into larger ones, expires dates, deletes replaced files after the readers' grace
 // period, and repairs. One round runs at a time.
 
-import { join } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
 import pLimit from 'p-limit'
 import type { Instant } from '../../lib/clock.ts'
@@ -24,7 +23,6 @@ import {
   listReplacedFiles,
   replaceFiles,
 } from '../lake/manifest.ts'
-import { SET_ASIDE_FOLDER } from '../lake/quarantine.ts'
 import { findRepeating } from '../lake/repeated-bars.ts'
 import { type Expiry, expireFiles, listExpiredFiles } from '../lake/retention.ts'
 import { MERGE_DISK_FACTOR } from '../limits.ts'
@@ -138,12 +136,12 @@ export class Compactor {
   /** Deletes files that were replaced before the grace period. */
   #deleteReplaced(nowMs: number): Promise<number> {
     const { lakeGraceMs } = this.#options
-    const { database, failpoint, lakeDir, links } = this.#lake
+    const { database, failpoint, links } = this.#lake
     return database.maintenance.run(async (connection) => {
       const expired = await listReplacedFiles(connection, nowMs - lakeGraceMs)
       await links.remove(expired)
       for (const file of expired) await removeFile(links.pathOf(file))
-      for (const file of expired) await removeFile(join(lakeDir, SET_ASIDE_FOLDER, relativePath(file)))
+      for (const file of expired) await removeFile(links.setAsidePathOf(file))
       failpoint('expire:removed')
       await deleteReplaced(connection, expired)
       failpoint('expire:forgotten')

@@ -19,6 +19,8 @@ import {
 } from './lake-files.ts'
 
 const FILES_FOLDER = '.files'
+/** Where quarantined files lie, below the lake's folder. */
+export const SET_ASIDE_FOLDER = '.set-aside'
 /** Error codes of file systems without hard links. */
 const NO_LINKS = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK', 'EINVAL'])
 
@@ -65,6 +67,10 @@ export class LakePaths {
 
   /** Absolute path of its hard link; the same as `pathOf` where there are none. */
   readonly linkPathOf = (file: DataFile): string => join(this.lakeDir, relativePath(file))
+
+  /** Absolute path at which it lies while it is set aside. */
+  readonly setAsidePathOf = (file: DataFile): string =>
+    join(this.lakeDir, SET_ASIDE_FOLDER, relativePath(file))
 }
 
 /** The paths of a lake as it is on the disk. With hard links, `.files` has a folder for each table. */

@@ -13,9 +13,8 @@ import {
   relativePath,
   removeFile,
 } from './lake-files.ts'
-import type { Links } from './links.ts'
+import { type Links, SET_ASIDE_FOLDER } from './links.ts'
 import { listLiveFiles, type NewFile } from './manifest.ts'
-import { SET_ASIDE_FOLDER } from './quarantine.ts'
 import { countRows, measureFound } from './whole-copy.ts'
 
 /**
@@ -85,7 +84,7 @@ async function quarantineOrphan(
   const to = join(SET_ASIDE_FOLDER, path)
   const level = elsewhere === 'all' ? 'warn' : 'error'
   log({ level, message: describeOrphan(orphan, elsewhere, options), fields: { path, to } })
-  await moveFile(links.pathOf(orphan), join(links.lakeDir, to))
+  await moveFile(links.pathOf(orphan), links.setAsidePathOf(orphan))
 }
 
 /** Deletes, quarantines or recovers the orphans of one table. @returns those to list */

@@ -1,6 +1,6 @@
 // Damaged or missing files of the lake. They leave the live files, with the reason, and are moved to `lake/.set-aside`, out of
 // readers' sight; they are never deleted. A file that is found whole again is restored.
-import { dirname, join } from 'node:path'
+import { dirname } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { assert } from '../../lib/assert.ts'
 import { errorFirstLine } from '../../lib/error-text.ts'
@@ -34,9 +34,6 @@ import {
 import { toReadableFiles } from './parquet-sql.ts'
 import { countUnrepeated, selectUnrepeated } from './repeated-bars.ts'
 import { findWholeCopy, type WholeCopy } from './whole-copy.ts'
-
-/** Where quarantined files lie, below the lake's folder. */
-export const SET_ASIDE_FOLDER = '.set-aside'
 
 export interface QuarantineOptions {
   links: Links
@@ -132,7 +129,7 @@ export class Quarantine {
     const { links } = this.#options
     const linkPath = links.linkPathOf(file)
     if (!links.hasLinks || (await findWholeCopy(file, [linkPath])) === null) return false
-    await moveFile(links.pathOf(file), this.#quarantinePath(file))
+    await moveFile(links.pathOf(file), links.setAsidePathOf(file))
     await linkFile(linkPath, links.pathOf(file))
     return true
   }
@@ -141,7 +138,7 @@ export class Quarantine {
     const { links, log } = this.#options
     try {
       await links.remove([file])
-      await moveFile(links.pathOf(file), this.#quarantinePath(file))
+      await moveFile(links.pathOf(file), links.setAsidePathOf(file))
     } catch (error) {
       const fields = { path: relativePath(file), error: errorFirstLine(error) }
       log({ level: 'warn', message: 'a damaged file of the lake cannot be moved; left where it is', fields })
@@ -186,13 +183,13 @@ export class Quarantine {
     except: ReadonlySet<string> = new Set(),
   ): Promise<NewFile | null> {
     const table = TABLES.bars
-    const { pathOf } = this.#options.links
+    const { pathOf, setAsidePathOf } = this.#options.links
     const live = await listLiveFiles(connection, table.name)
     const others = live.filter(
       (other) => other.date === file.date && !contains(file, other) && !except.has(relativePath(other)),
     )
     const readable = toReadableFiles(others, pathOf)
-    const kept = this.#quarantinePath(file)
+    const kept = setAsidePathOf(file)
     try {
       const rows = await countUnrepeated(connection, { ...file, path }, readable)
       if (rows === file.rows) return null
@@ -215,10 +212,6 @@ export class Quarantine {
 
   #findWholeCopy(file: ListedFile): Promise<WholeCopy | null> {
     const { links } = this.#options
-    return findWholeCopy(file, [links.pathOf(file), links.linkPathOf(file), this.#quarantinePath(file)])
-  }
-
-  #quarantinePath(file: DataFile): string {
-    return join(this.#options.links.lakeDir, SET_ASIDE_FOLDER, relativePath(file))
+    return findWholeCopy(file, [links.pathOf(file), links.linkPathOf(file), links.setAsidePathOf(file)])
   }
 }
