@@ -175,13 +175,19 @@ async function removeTemporary(path: string): Promise<void> {
 
 const temporaryCatalog = (lakeDir: string): string => `${join(lakeDir, CATALOG_FILE)}.tmp`
 
-/** Runs `work` with a copy of the catalog: what an outside process has written beside the catalog, or has locked, is not in the way. */
-export async function withCatalogCopy<T>(lakeDir: string, work: (path: string) => Promise<T>): Promise<T> {
+/** Runs `work` with a copy of the catalog as `listed`: what others have written beside it, or have locked, is not in the way. */
+export async function withCatalogCopy<T>(
+  lakeDir: string,
+  work: (connection: DuckDBConnection) => Promise<T>,
+): Promise<T> {
   const copy = temporaryCatalog(lakeDir)
   await removeTemporary(copy)
   try {
     await copyFile(join(lakeDir, CATALOG_FILE), copy)
-    return await work(copy)
+    return await withScratchDatabase(':memory:', { threads: '1' }, async (connection) => {
+      await connection.run(`ATTACH ${literal(copy)} AS listed (READ_ONLY)`)
+      return work(connection)
+    })
   } finally {
     await removeTemporary(copy)
   }

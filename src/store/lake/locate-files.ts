@@ -6,7 +6,7 @@ import type { DuckDBConnection } from '@duckdb/node-api'
 import { TABLES } from '../../schema/tables.ts'
 import { isFullError, isReadOnlyError } from '../duckdb/database.ts'
 import { countParquetRows } from '../duckdb/query.ts'
-import { LAKE_TABLES, literal } from '../duckdb/sql.ts'
+import { LAKE_TABLES } from '../duckdb/sql.ts'
 import { NO_EVENT_METADATA } from '../events/event-metadata.ts'
 import {
   CATALOG_FILE,
@@ -137,14 +137,9 @@ export async function locateLakeFiles(connection: DuckDBConnection, lakeDir: str
   if (!found?.isFile()) return locateByFolders(connection, lakeDir)
   let isRead = false
   try {
-    return await withCatalogCopy(lakeDir, async (path) => {
-      await connection.run(`ATTACH ${literal(path)} AS listed (READ_ONLY)`)
+    return await withCatalogCopy(lakeDir, (copy) => {
       isRead = true
-      try {
-        return await locateCatalogFiles(connection, 'listed', lakeDir)
-      } finally {
-        await connection.run('DETACH listed')
-      }
+      return locateCatalogFiles(copy, 'listed', lakeDir)
     })
   } catch (error) {
     if (isRead || isResourceError(error) || isFullError(error) || isReadOnlyError(error)) throw error

@@ -4,7 +4,6 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { isFullError, isReadOnlyError, transaction } from '../duckdb/database.ts'
-import { withScratchDatabase } from '../duckdb/scratch-database.ts'
 import { LAKE_TABLES, type LakeTable, literal, MANIFEST, REMOVALS } from '../duckdb/sql.ts'
 import {
   insertIncompleteBars,
@@ -32,12 +31,7 @@ import {
 export async function readCatalog(lakeDir: string): Promise<CatalogContent | null> {
   if (!existsSync(join(lakeDir, CATALOG_FILE))) return null
   try {
-    return await withCatalogCopy(lakeDir, (path) =>
-      withScratchDatabase(':memory:', { threads: '1' }, async (connection) => {
-        await connection.run(`ATTACH ${literal(path)} AS listed (READ_ONLY)`)
-        return readContent(connection, 'listed')
-      }),
-    )
+    return await withCatalogCopy(lakeDir, (connection) => readContent(connection, 'listed'))
   } catch (error) {
     if (isResourceError(error) || isFullError(error) || isReadOnlyError(error)) throw error
     return null
