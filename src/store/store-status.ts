@@ -84,7 +84,7 @@ export class StatusReporter {
 
   async #refreshLake(): Promise<void> {
     try {
-      this.#lake = (await this.#parts.client.ask('status', {}, STATUS_TIMEOUT_MS)).lake
+      this.#lake = await this.#parts.client.ask('status', {}, STATUS_TIMEOUT_MS)
     } catch {
       // The status matters most while the lake process fails: the last figures are kept, and `reasons` tells the rest.
     }

@@ -369,10 +369,10 @@ export class Store {
   }
 
   /** Of some agents, whether they were right: those of whom anything is known. */
-  async agentHits(agentIds: readonly string[], shown: ShownLabels): Promise<AgentHits[]> {
+  agentHits(agentIds: readonly string[], shown: ShownLabels): Promise<AgentHits[]> {
     const { client, nowMs } = this.#parts
     const ask = { ...shown, agentIds, nowMs: nowMs() }
-    return (await client.askPatiently('agentHits', ask, limits.CALIBRATION_TIMEOUT_MS)).agents
+    return client.askPatiently('agentHits', ask, limits.CALIBRATION_TIMEOUT_MS)
   }
 
   /** Whether the disk has room to record market events, with so many bytes of them that the lake does not have; see `DiskSpace`. */
@@ -446,8 +446,8 @@ export class Store {
   }
 
   /** The files of the lake as of one moment, oldest rows first by table. Rejects while no lake process runs. */
-  async lakeFiles(): Promise<readonly LakeFile[]> {
-    return (await this.#parts.client.ask('files', {}, limits.STATUS_TIMEOUT_MS)).files
+  lakeFiles(): Promise<readonly LakeFile[]> {
+    return this.#parts.client.ask('files', {}, limits.STATUS_TIMEOUT_MS)
   }
 
   /** Files of the lake that are missing or damaged, until a repair settles it. */

@@ -116,15 +116,15 @@ export class LakeService {
     list: (ask) => this.#read('lists', listSubmissions, ask),
     calibration: (ask) => this.#read('lists', readCalibration, ask),
     agentRecord: (ask) => this.#read('lists', readAgentRecord, ask),
-    agentHits: async (ask) => ({ agents: await this.#read('lists', readAgentHits, ask) }),
+    agentHits: (ask) => this.#read('lists', readAgentHits, ask),
     compact: ({ now, quietMs }) => this.#opened().compactor.compact(now, quietMs),
     repair: ({ nowMs, settles }) => this.#opened().compactor.repair(nowMs, settles),
     retire: async ({ now }) => ({ files: await this.#opened().compactor.retire(now) }),
-    files: async () => ({ files: await this.#opened().lake.listFilesForReaders() }),
+    files: () => this.#opened().lake.listFilesForReaders(),
     snapshot: ({ to, nowMs }) => copyLake(this.#opened().lake, to, nowMs),
-    status: async () => {
+    status: () => {
       const { bars, lake, tokens } = this.#opened()
-      return { lake: await lake.status({ bars: bars.held, tokens: tokens.held }) }
+      return lake.status({ bars: bars.held, tokens: tokens.held })
     },
     close: () => this.#close(),
   }

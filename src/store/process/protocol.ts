@@ -76,23 +76,17 @@ export interface Requests {
   find: { ask: { analysisId: string; nowMs: number }; answer: SubmissionRow | null }
   list: { ask: { query: SubmissionQuery; nowMs: number }; answer: SubmissionPage }
   calibration: { ask: CalibrationQuery; answer: Calibration }
-  agentRecord: {
-    ask: CalibrationQuery & { agentId: string }
-    answer: Omit<AgentRecord, 'name'>
-  }
-  agentHits: {
-    ask: CalibrationQuery & { agentIds: readonly string[] }
-    answer: { agents: AgentHits[] }
-  }
+  agentRecord: { ask: CalibrationQuery & { agentId: string }; answer: Omit<AgentRecord, 'name'> }
+  agentHits: { ask: CalibrationQuery & { agentIds: readonly string[] }; answer: AgentHits[] }
   /** Merges small files, and deletes replaced files after the grace period. */
   compact: { ask: { now: Instant; quietMs: number }; answer: { merged: number; removed: number } }
-  status: { ask: Record<string, never>; answer: { lake: LakeTableStatus[] } }
+  status: { ask: Record<string, never>; answer: LakeTableStatus[] }
   /** Checks every file; see `Store`. `settles`: acknowledges what is lost. */
   repair: { ask: { nowMs: number; settles: boolean }; answer: Omit<LakeRepair, 'losses'> }
   /** Expires dates, since the operator has confirmed the clock. */
   retire: { ask: { now: Instant }; answer: { files: number } }
   /** The files that readers may fetch. */
-  files: { ask: Record<string, never>; answer: { files: LakeFile[] } }
+  files: { ask: Record<string, never>; answer: LakeFile[] }
   /** Copies the lake and its state to a data folder. */
   snapshot: { ask: { to: string; nowMs: number }; answer: Snapshot }
   close: { ask: Record<string, never>; answer: null }

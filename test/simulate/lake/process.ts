@@ -190,8 +190,8 @@ class LakeProcess {
     retire: async ({ now }) => ({ files: await this.#upkeep.retire(now) }),
     repair: (ask) => this.#repair(ask),
     snapshot: (ask) => this.#inTurn(() => this.#snapshot(ask)),
-    files: async () => ({ files: [] }),
-    status: async () => ({ lake: [] }),
+    files: async () => [],
+    status: async () => [],
     close: async () => {
       if (this.#real !== null) await this.#real.ask('close', {})
       return null
