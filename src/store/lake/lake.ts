@@ -189,18 +189,14 @@ export class Lake {
    * Writes the catalog if the manifest has changed. Where that fails because a file is damaged or missing (its view cannot be
    * created), the file is quarantined and the catalog written without it.
    */
-  async refreshCatalog(
-    connection: DuckDBConnection,
-    nowMs: number,
-    failpoint = this.failpoint,
-  ): Promise<void> {
+  async refreshCatalog(connection: DuckDBConnection, nowMs: number): Promise<void> {
     if (!this.#isCatalogStale) return
     try {
-      await this.#writeCatalog(connection, nowMs, failpoint)
+      await this.#writeCatalog(connection, nowMs)
     } catch (error) {
       const files = isFullError(error) ? [] : await listAllLiveFiles(connection)
       if ((await this.quarantine.check(connection, files, 'end', nowMs)) === 0) throw error
-      await this.#writeCatalog(connection, nowMs, failpoint)
+      await this.#writeCatalog(connection, nowMs)
     }
   }
 
@@ -341,8 +337,8 @@ export class Lake {
       this.#recoverTable(connection, found, recovery.listFrom, nowMs),
     ).finally(async () => {
       await removeFile(`${join(this.lakeDir, CATALOG_FILE)}.tmp`)
-      // At every start, since the folder may have been moved. Tests do not kill the process here: no failpoint.
-      await this.refreshCatalog(connection, nowMs, () => {})
+      // At every start, since the folder may have been moved.
+      await this.refreshCatalog(connection, nowMs)
     })
     await this.database.makeDurable(connection)
     this.#recovery = null
@@ -397,13 +393,11 @@ export class Lake {
       log({ level: 'warn', message: 'a file in the lake is not the store’s; left alone', fields: { path } })
   }
 
-  async #writeCatalog(
-    connection: DuckDBConnection,
-    nowMs: number,
-    failpoint: LakeOptions['failpoint'],
-  ): Promise<void> {
+  async #writeCatalog(connection: DuckDBConnection, nowMs: number): Promise<void> {
     const content = await loadContent(connection)
     const { lakeDir, pathOf } = this
+    // Tests do not kill the process while it recovers.
+    const failpoint = this.#recovery === null ? this.failpoint : () => {}
     await writeCatalog(content, nowMs, { lakeDir, pathOf, failpoint })
     this.#isCatalogStale = false
     this.#catalogued = sizesOf(content.tables)
