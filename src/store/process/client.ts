@@ -27,7 +27,6 @@ export interface LakeClientOptions extends LakeProcessOptions {
 
 export class LakeClient {
   readonly #options: LakeClientOptions
-  readonly #settings: LakeProcessOptions
   /** The process that has opened the lake. */
   #process: LakeProcess | null = null
   /** A process that has not opened the lake yet. */
@@ -42,9 +41,7 @@ export class LakeClient {
   #trouble = NO_TROUBLE
 
   constructor(options: LakeClientOptions) {
-    const { forked: _forked, now: _now, log: _log, ...settings } = options
     this.#options = options
-    this.#settings = settings
   }
 
   get isRunning(): boolean {
@@ -156,10 +153,10 @@ export class LakeClient {
 
   /** A failpoint of a test counts for the first process only. */
   #startProcess(): LakeProcess {
+    const { forked, now: _now, log: _log, ...settings } = this.#options
     const isFirst = this.#starts === 0
-    const crash = isFirst ? this.#settings.crash : null
     return new LakeProcess(
-      { ...this.#settings, crash },
+      { ...settings, crash: isFirst ? settings.crash : null },
       {
         log: this.#writeLog,
         onTrouble: (trouble) => {
@@ -167,7 +164,7 @@ export class LakeClient {
         },
         onExit: (ended) => this.#onExit(ended),
       },
-      isFirst ? this.#options.forked : null,
+      isFirst ? forked : null,
     )
   }
 
