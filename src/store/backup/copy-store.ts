@@ -10,7 +10,7 @@ import { type CatalogContent, filesOf, writeCatalog } from '../lake/catalog.ts'
 import { loadContent } from '../lake/catalog-reader.ts'
 import { hashFile } from '../lake/lake-files.ts'
 import { openLinks, readLakePaths } from '../lake/links.ts'
-import type { ListedFile, QuarantinedFile } from '../lake/manifest.ts'
+import { type ListedFile, type QuarantinedFile, sizeOf } from '../lake/manifest.ts'
 import {
   checkpointFolder,
   deadLetterFolder,
@@ -121,7 +121,7 @@ async function copyLake(
 
 /** How large a copy is where nothing can be linked. */
 export async function copyBytes(dataDir: string): Promise<number> {
-  let bytes = filesOf(await readManifest(dataDir)).reduce((sum, file) => sum + file.bytes, 0)
+  let bytes = sizeOf(filesOf(await readManifest(dataDir))).bytes
   const others = [...(await listServerFiles(dataDir)), ...(await listMarketFiles(dataDir))]
   for (const path of others) bytes += (await stat(path)).size
   return bytes

@@ -46,6 +46,7 @@ import {
   nextSeq,
   type QuarantinedFile,
   replaceFiles,
+  sizeOf,
 } from './manifest.ts'
 import { type ListSource, recoverOrphans } from './orphan-files.ts'
 import { Quarantine } from './quarantine.ts'
@@ -65,12 +66,7 @@ export interface FlushBatch {
 type TableSize = Omit<LakeTableStatus, 'backlog'>
 
 const sizesOf = (tables: readonly CatalogTable[]): TableSize[] =>
-  tables.map(({ table, files }) => ({
-    table: table.name,
-    files: files.length,
-    rows: files.reduce((sum, { rows }) => sum + rows, 0),
-    bytes: files.reduce((sum, { bytes }) => sum + bytes, 0),
-  }))
+  tables.map(({ table, files }) => ({ table: table.name, ...sizeOf(files) }))
 
 export interface LakeOptions {
   /** Called at each named point, so that a test can kill the process there. */

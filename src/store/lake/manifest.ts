@@ -112,6 +112,13 @@ export function groupByTable<Listed extends DataFile>(
   return LAKE_TABLES.map((table) => ({ table, files: byName.get(table.name) ?? [] }))
 }
 
+/** How much files have together. */
+export const sizeOf = (files: readonly ListedFile[]) => ({
+  files: files.length,
+  rows: files.reduce((sum, { rows }) => sum + rows, 0),
+  bytes: files.reduce((sum, { bytes }) => sum + bytes, 0),
+})
+
 /** Files that were replaced before a moment and are kept for readers who started earlier. */
 export const listReplacedFiles = (
   connection: DuckDBConnection,

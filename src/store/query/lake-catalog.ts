@@ -10,7 +10,7 @@ import { CATALOG_FILE, filesOf, writeCatalog } from '../lake/catalog.ts'
 import { type DataFile, overlaps, relativePath } from '../lake/lake-files.ts'
 import { type LakePaths, readLakePaths } from '../lake/links.ts'
 import { type LocatedFiles, locateLakeFiles } from '../lake/locate-files.ts'
-import { groupByTable, type ListedFile, type QuarantinedFile } from '../lake/manifest.ts'
+import { groupByTable, type ListedFile, type QuarantinedFile, sizeOf } from '../lake/manifest.ts'
 import { toReadableFiles } from '../lake/parquet-sql.ts'
 import { countUnrepeated } from '../lake/repeated-bars.ts'
 import { findWholeCopy, type WholeCopy } from '../lake/whole-copy.ts'
@@ -34,11 +34,9 @@ export async function rewriteCatalog(folder: string, nowMs: number) {
     return takeBack(connection, await locateLakeFiles(connection, lakeDir), await readLakePaths(lakeDir))
   })
   await writeCatalog(located.content, nowMs, { lakeDir, pathOf: located.pathOf })
-  const files = filesOf(located.content)
   return {
     path: join(lakeDir, CATALOG_FILE),
-    files: files.length,
-    rows: files.reduce((sum, file) => sum + file.rows, 0),
+    ...sizeOf(filesOf(located.content)),
     missing: located.content.quarantined.filter(({ acknowledgedAtMs }) => acknowledgedAtMs === null),
   }
 }

@@ -20,6 +20,7 @@ import { invalid, StoreError, unavailable } from '../errors.ts'
 import { CATALOG_FILE, filesOf, writeCatalog } from '../lake/catalog.ts'
 import { type DataFile, hashFile, relativePath } from '../lake/lake-files.ts'
 import { type LocatedFiles, locateCatalogFiles } from '../lake/locate-files.ts'
+import { sizeOf } from '../lake/manifest.ts'
 import { LAKE_REOPENINGS_MAX } from '../limits.ts'
 import { lakeFolder, pinnedFolder } from '../paths.ts'
 import { findCatalogPath, isMissingFileError } from './lake-reader.ts'
@@ -139,10 +140,9 @@ async function pin(dataDir: string, path: string, nowMs: number) {
     await rm(path, { recursive: true, force: true })
     throw error
   }
-  const files = filesOf(located.content)
-  const rows = files.reduce((sum, file) => sum + file.rows, 0)
+  const { files, rows } = sizeOf(filesOf(located.content))
   const rowsLost = located.content.quarantined.reduce((sum, file) => sum + file.rowsLost, 0)
-  return { path, files: files.length, rows, bytes, rowsLost }
+  return { path, files, rows, bytes, rowsLost }
 }
 
 const missingFile = (message: string): Error => Object.assign(new Error(message), { code: 'ENOENT' })
