@@ -91,12 +91,6 @@ export class LakeFileServer implements LakeDownloads {
   }
 }
 
-/** On a disk that hangs the operation goes on, and holds its turn; the reader is told. */
-const orTimeout = <Result>(work: Promise<Result>): Promise<Result> =>
-  unlessLate(DOWNLOAD_READ_MS_MAX, work, () => {
-    throw unavailable('the disk does not answer')
-  })
-
 interface DownloadCalls {
   /** Runs a disk operation when it is its turn. */
   inTurn<Result>(work: () => Promise<Result>): Promise<Result>
@@ -161,14 +155,16 @@ class FileDownload implements Download {
     else void this.#reading.then(() => this.#calls.onEnd())
   }
 
-  /** Runs a disk operation when it is its turn. Rejects with `unavailable` when that takes too long. */
+  /** Runs a disk operation in its turn. On a disk that hangs it goes on, and holds its turn; the reader is told with `unavailable`. */
   #read<Result>(work: () => Promise<Result>): Promise<Result> {
     const result = this.#calls.inTurn(work)
     const done = (): void => {
       this.#reading = null
     }
     this.#reading = result.then(done, done)
-    return orTimeout(result)
+    return unlessLate(DOWNLOAD_READ_MS_MAX, result, () => {
+      throw unavailable('the disk does not answer')
+    })
   }
 
   /** A read that is under way ends first. */
