@@ -109,6 +109,8 @@ describe('a file that breaks off', () => {
   test.each([
     ['csv', csv.slice(0, csv.lastIndexOf(','))],
     ['ndjson', ndjson.slice(0, -20)],
+    // One byte into a row that is the last.
+    ['ndjson', `${ndjson.trimEnd()}\n{`],
   ])('within a row fails: %s', async (kind, bytes) => {
     const { state, error } = await play(`cut.${kind}`, bytes)
     expect({ state, error }).toEqual({

@@ -12,6 +12,8 @@ import { checkBatchRows } from './trade-batch-builder.ts'
 import { invalid } from './trade-columns.ts'
 import type { SourceOptions, TradeFile } from './trade-source.ts'
 
+/** With which a file of UTF-16 begins, in either order of its bytes. */
+const BYTE_ORDER_MARKS_16: ReadonlySet<string> = new Set(['fffe', 'feff'])
 const [LINE_FEED, CARRIAGE_RETURN] = [0x0a, 0x0d]
 
 /**
@@ -44,10 +46,14 @@ async function endsWithLine(path: string): Promise<boolean> {
   if (/\.(gz|zst)$/i.test(path)) return true
   const file = await open(path, 'r')
   try {
+    const read = async (bytes: number, position: number): Promise<Buffer> => {
+      const { buffer, bytesRead } = await file.read(Buffer.alloc(bytes), 0, bytes, position)
+      return buffer.subarray(0, bytesRead)
+    }
     const { size } = await file.stat()
-    // In UTF-16 the line feed is one of the last two bytes.
-    const { buffer, bytesRead } = await file.read(Buffer.alloc(2), 0, 2, Math.max(0, size - 2))
-    return buffer.subarray(0, bytesRead).some((byte) => byte === LINE_FEED || byte === CARRIAGE_RETURN)
+    const isUtf16 = BYTE_ORDER_MARKS_16.has((await read(2, 0)).toString('hex'))
+    const last = await read(isUtf16 ? 2 : 1, Math.max(0, size - (isUtf16 ? 2 : 1)))
+    return last.some((byte) => byte === LINE_FEED || byte === CARRIAGE_RETURN)
   } finally {
     await file.close()
   }
