@@ -55,6 +55,9 @@ it('what a query may not write is told as that, and what it may create instead',
     out: '',
     err: 'mintlake: Invalid Input Error: EROFS\n',
   })
+  const { err } = await here('SELECT nothing AS "attached in read-only mode"')
+  expect(err).toContain('"nothing" was not found')
+  expect(err).not.toContain('TEMP')
   expect(await here('CREATE TEMP TABLE t AS SELECT 41 AS n; FROM t')).toMatchObject({
     code: 0,
     out: 'n\n41\n',

@@ -280,7 +280,7 @@ async function toQueryError(error: unknown, files: PresentFiles): Promise<unknow
 }
 
 /** What DuckDB says of a CREATE that would write to the lake. */
-const WRITES_LAKE = /attached in read-only mode/
+const WRITES_LAKE = /^[^\n]*Cannot execute statement of type [^\n]* attached in read-only mode/
 const LASTS_WITH_QUERY =
   'the lake is read-only: what a query creates must be temporary, as with CREATE TEMP TABLE, and lasts as long as the query'
 
