@@ -373,9 +373,9 @@ export class SolanaFeed implements Feed {
     if (topic === 'pyth') {
       const reported = readPyth(account)
       if (reported === null) this.#parts.counters.countRejected('sol_price_unreadable')
-      // Those that follow would be older.
       else if (reported.atMs > nowMs + EVENT_AHEAD_MS_MAX) this.#parts.counters.countRejected('time_invalid')
-      else believed = this.#prices.setPyth(reported, nowMs)
+      // A time to come would make those that follow older ones.
+      else believed = this.#prices.setPyth({ ...reported, atMs: Math.min(reported.atMs, nowMs) }, nowMs)
     } else {
       const usd = readOrca(account)
       if (usd === null) this.#parts.counters.countRejected('sol_price_unreadable')

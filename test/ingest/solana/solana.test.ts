@@ -436,6 +436,14 @@ describe('the price of SOL', () => {
     await expect.poll(prices, soon).toEqual([150, 151])
   })
 
+  it('of a time a little ahead is of now: those that follow are no older', async () => {
+    await connected()
+    node.setSolPrice(150.5, Date.now() + EVENT_AHEAD_MS_MAX - 60_000)
+    await expect.poll(prices, soon).toEqual([150, 150.5])
+    node.setSolPrice(151, Date.now() + 1_000)
+    await expect.poll(prices, soon).toEqual([150, 150.5, 151])
+  })
+
   it('of an account that is not fully verified, too old or another’s is none', async () => {
     node.accounts.clear()
     const feed = await connected()
