@@ -21,14 +21,15 @@ async function checkOne(rpcUrl: string, socketUrl: string | null, clock: Clock):
       `${host} cannot serve the feed: ${problem}`,
       'correct --solana-rpc and --solana-ws, or take another endpoint',
     )
+  const notAsked = `${host} did not answer ${unchecked.join(', ')}: it asked for a pause, or was slow`
   if (lacks.length > 0)
     return warn(
-      `${host} refuses ${lacks.join('; ')}`,
+      `${host} refuses ${lacks.join('; ')}${unchecked.length > 0 ? `; ${notAsked}` : ''}`,
       'a plan that allows it, or a second endpoint in --solana-rpc',
     )
   if (unchecked.length > 0)
     return warn(
-      `${host} was not asked for ${unchecked.join(', ')}: it asked for a pause, or was slow`,
+      notAsked,
       'try again later; if that stays so, a plan that allows more, or a second endpoint in --solana-rpc',
     )
   if (priceAgeMs === null || priceAgeMs > PRICE_AGE_MS_MAX)

@@ -5,7 +5,7 @@ import { safeParse } from '../../lib/safe-parse.ts'
 import { readAccount } from './accounts.ts'
 import { endpointsOf } from './endpoints.ts'
 import { MAINNET_GENESIS, ORCA_SOL_USDC, PUMP_PROGRAM, PYTH_SOL_USD } from './programs.ts'
-import { RpcClient } from './rpc.ts'
+import { type RpcAnswer, RpcClient, verdictOf } from './rpc.ts'
 import { readPyth } from './sol-price.ts'
 import { LiveSource } from './source.ts'
 
@@ -62,13 +62,17 @@ export async function checkEndpoint(
     const account = readAccount(safeParse(accountsSchema, prices.result).data?.value[0])
     const price = account === undefined ? null : readPyth(account)
     if (price !== null) report.priceAgeMs = clock.now() - price.atMs
-  } else if (prices.fault === 'stopped') report.unchecked.push('getMultipleAccounts')
-  else report.lacks.push('getMultipleAccounts: no price of SOL, and no pools')
+  } else if (isRefusal(prices)) report.lacks.push('getMultipleAccounts: no price of SOL, and no pools')
+  else report.unchecked.push('getMultipleAccounts')
   const history = await rpc.call('getSignaturesForAddress', [PUMP_PROGRAM, { limit: 1 }], signal)
-  if (!history.ok) report[history.fault === 'stopped' ? 'unchecked' : 'lacks'].push('getSignaturesForAddress')
+  if (!history.ok) report[isRefusal(history) ? 'lacks' : 'unchecked'].push('getSignaturesForAddress')
   report.problem = await subscriptionProblem(rpcUrl, socketUrl, clock, msMax)
   return report
 }
+
+/** Whether it answers so each time; else it asked for a pause, was slow, or failed for the moment. */
+const isRefusal = (answer: RpcAnswer & { ok: false }): boolean =>
+  !['again', 'not_yet', 'over'].includes(verdictOf(answer))
 
 /** Why subscriptions do not work; null: they do. */
 async function subscriptionProblem(

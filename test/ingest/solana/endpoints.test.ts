@@ -114,6 +114,10 @@ it('an endpoint that asks for a pause while it is checked is not told to lack wh
     unchecked: ['getMultipleAccounts', 'getSignaturesForAddress'],
   })
   expect(node.asked('getMultipleAccounts')).toEqual([])
+  // Many endpoints allow few of the dear calls, and all of the others.
+  node.refusals = { getMultipleAccounts: { status: 429, headers: { 'Retry-After': '60' } } }
+  const dear = await checkEndpoint(node.url, socketOf(node), systemClock, 1_000)
+  expect(dear).toMatchObject({ lacks: [], unchecked: ['getMultipleAccounts', 'getSignaturesForAddress'] })
   node.refusals.getGenesisHash = 'hang'
   expect((await checkEndpoint(node.url, socketOf(node), systemClock, 50)).problem).toContain('did not answer')
 })
