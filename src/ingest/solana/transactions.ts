@@ -1,6 +1,7 @@
 // Which events of a transaction are new: notifications may be repeated, come from both subscriptions, or end early.
 import pLimit from 'p-limit'
 import { BoundedMap } from '../../lib/collections/bounded-map.ts'
+import { within } from '../../lib/wait.ts'
 import type { RecordedPlace } from '../types.ts'
 import { wait } from '../wait.ts'
 import {
@@ -8,6 +9,7 @@ import {
   FETCH_CONCURRENCY,
   FETCH_RETRY_MS,
   FETCHES_WAITING_MAX,
+  PREDECESSOR_MS_MAX,
   TRANSACTIONS_SEEN_MAX,
 } from './limits.ts'
 import { type Rpc, verdictOf } from './rpc.ts'
@@ -63,16 +65,18 @@ export interface FetchHandlers {
 
 /**
  * Fetches transactions whose log was truncated, and reads their events from the inner instructions. A few are asked for at once, and told
- * in the order in which they came: of a token the last trade is its price.
+ * in the order in which they came: of a token the last trade is its price. One that nobody has holds up those behind it as long as a trade
+ * waits for its predecessor, no longer: they would be too late.
  */
 export class TransactionFetcher {
   fetched = 0
   /** Transactions that could not be had, or were too many: their events are missing. */
   lost = 0
   readonly #turns = pLimit(FETCH_CONCURRENCY)
-  /** How many are not told yet; and when the newest of them is. */
+  /** How many are not told yet; when the newest of them is, and when all are. */
   #waiting = 0
-  #told: Promise<void> = Promise.resolve()
+  #newestTold: Promise<void> = Promise.resolve()
+  #allTold: Promise<unknown> = this.#newestTold
   readonly #rpc: Rpc
   readonly #commitment: string
   readonly #signal: AbortSignal
@@ -88,7 +92,7 @@ export class TransactionFetcher {
 
   /** Resolves when all that was to be fetched by now is told; null: it is. */
   get pending(): Promise<unknown> | null {
-    return this.#waiting === 0 ? null : this.#told
+    return this.#waiting === 0 ? null : this.#allTold
   }
 
   fetch(signature: string, slot: number): void {
@@ -98,12 +102,13 @@ export class TransactionFetcher {
     }
     this.#waiting++
     const asking = this.#turns(() => this.#ask(signature))
-    this.#told = this.#tell(signature, slot, asking, this.#told)
+    this.#newestTold = this.#tell(signature, slot, asking, this.#newestTold)
+    this.#allTold = Promise.all([this.#allTold, this.#newestTold])
   }
 
   async #tell(signature: string, slot: number, asking: Promise<RawEvent[] | string>, before: Promise<void>) {
     const answer = await asking
-    await before
+    await within(PREDECESSOR_MS_MAX, before)
     this.#waiting--
     if (typeof answer !== 'string') {
       this.fetched++

@@ -93,6 +93,13 @@ describe('several at once', () => {
     expect(new Set(asked().slice(0, others.length))).toEqual(new Set(others))
     expect(asked()).toHaveLength(others.length * FETCH_ATTEMPTS_MAX + 1)
   })
+
+  it('that nobody has is told last, where the next one is there: it would be too late', async () => {
+    for (const signature of [others[0], transaction.signature]) fetcher.fetch(signature, transaction.slot)
+    await fetcher.pending
+    expect(told).toEqual([transaction.signature, `lost ${others[0]}`])
+    expect(fetcher.pending).toBe(null)
+  })
 })
 
 it('that no endpoint keeps is told as lost', async () => {
