@@ -4,7 +4,14 @@ import { execFileSync } from 'node:child_process'
 import { cpSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { closedBar, openTestStore, removeFolder, submission, temporaryFolder } from '../store/support.ts'
+import {
+  closedBar,
+  NOON_MS,
+  openTestStore,
+  removeFolder,
+  submission,
+  temporaryFolder,
+} from '../store/support.ts'
 import { runCommand } from '../support/terminal.ts'
 
 const disk = temporaryFolder()
@@ -42,6 +49,16 @@ describe.skipIf(!mayMount)('a read-only disk (needs the right to mount one)', ()
     expect(await runCommand(['sql', 'SELECT 1 FROM training', '--data-dir', folder])).toMatchObject({
       code: 0,
     })
+  })
+
+  it('goes on being read where bars cannot be brought to the lake: its process is not ended for that', async () => {
+    const store = await openTestStore(folder)
+    for (const t of [NOON_MS, NOON_MS + 60_000]) {
+      store.bars.add(closedBar({ t }))
+      await expect(store.flushLake()).rejects.toThrow('read-only')
+    }
+    expect((await store.status()).lakeProcess).toEqual({ isRunning: true, starts: 1 })
+    await store.close()
   })
 
   it.for([['repair'], ['lake', 'repair'], ['lake', 'catalog'], ['backup', '--out', '/tmp/none']])(

@@ -1,5 +1,6 @@
 // Answers the requests of the server in the lake process. A failure of the disk or of DuckDB that leaves the database in
 // doubt ends the process; the server starts another, so that there is one way to recover.
+import { access, constants } from 'node:fs/promises'
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { assert } from '../../lib/assert.ts'
 import { errorMessage } from '../../lib/error-text.ts'
@@ -14,6 +15,12 @@ import { listSubmissions } from '../query/lake-lists.ts'
 import { findSubmission } from '../query/lake-lookup.ts'
 import { type LakeStore, type OpenContext, openLakeStore } from './open-lake-store.ts'
 import type { Reply, Request, RequestKind, Requests } from './protocol.ts'
+
+const isWritable = (path: string): Promise<boolean> =>
+  access(path, constants.W_OK).then(
+    () => true,
+    () => false,
+  )
 
 type Handlers = { [K in RequestKind]: (ask: Requests[K]['ask']) => Promise<Requests[K]['answer']> }
 
@@ -54,8 +61,10 @@ export class LakeService {
       if (this.#isFailing) return
       const code = error instanceof StoreError ? error.code : 'unavailable'
       post({ id, ok: false, code, message: errorMessage(error) })
-      // Other failures left the database as it was, and the server tries again.
-      if (isFatalError(error) || isOpenedReadOnly(error)) await this.#fail(error)
+      // Other failures left the database as it was, and the server tries again. One that was opened on a read-only disk is opened
+      // anew once that can be written.
+      const isToBeOpened = isOpenedReadOnly(error) && (await isWritable(this.#context.options.dataDir))
+      if (isFatalError(error) || isToBeOpened) await this.#fail(error)
     }
   }
 
