@@ -50,62 +50,23 @@ function fieldDeviationPct(field: SnapshotField, sent: number, cached: number): 
 }
 
 /** The deviations from one version of the DataPoint. */
-interface Distance {
-  /** By field, in the specification's order; NOT_COMPARED where a side is unknown. */
-  readonly percents: Float64Array
-  /** The field with the largest deviation, the first such one; null when no field was compared. */
-  worstField: SnapshotField | null
-  /** Its deviation; NOT_COMPARED when no field was compared. */
-  worstPct: number
+function measure(sent: Partial<SubmittedSnapshot>, cached: SnapshotValues): Deviation {
+  const deviation: Deviation = { deviationPct: 0, worstField: null, deviations: {} }
+  for (const field of SNAPSHOT_FIELDS) {
+    const [sentValue, cachedValue] = [sent[field], cached[field]]
+    if (sentValue == null || cachedValue == null) continue
+    const percent = fieldDeviationPct(field, sentValue, cachedValue)
+    deviation.deviations[field] = percent
+    if (deviation.worstField !== null && percent <= deviation.deviationPct) continue
+    deviation.worstField = field
+    deviation.deviationPct = percent
+  }
+  return deviation
 }
 
-const NOT_COMPARED = -1
-const newDistance = (): Distance => ({
-  percents: new Float64Array(SNAPSHOT_FIELDS.length),
-  worstField: null,
-  worstPct: NOT_COMPARED,
-})
-/** Reused by each comparison, so that none allocates. */
-let candidate = newDistance()
-let nearest = newDistance()
-
-function measure(distance: Distance, sent: Partial<SubmittedSnapshot>, cached: SnapshotValues): void {
-  const { percents } = distance
-  let worstField: SnapshotField | null = null
-  let worstPct = NOT_COMPARED
-  let at = 0
-  for (const field of SNAPSHOT_FIELDS) {
-    const sentValue = sent[field]
-    const cachedValue = cached[field]
-    const isCompared = sentValue != null && cachedValue != null
-    const percent = isCompared ? fieldDeviationPct(field, sentValue, cachedValue) : NOT_COMPARED
-    percents[at++] = percent
-    if (percent <= worstPct) continue
-    worstField = field
-    worstPct = percent
-  }
-  distance.worstField = worstField
-  distance.worstPct = worstPct
-}
-
-function makeComparison(
-  { percents, worstField, worstPct }: Distance,
-  compared: SnapshotValues,
-  version: Comparison['version'],
-): Comparison {
-  const deviations: Deviation['deviations'] = {}
-  let at = 0
-  for (const field of SNAPSHOT_FIELDS) {
-    const percent = percents[at++] ?? NOT_COMPARED
-    if (percent !== NOT_COMPARED) deviations[field] = percent
-  }
-  return {
-    deviationPct: worstField === null ? 0 : worstPct,
-    worstField,
-    deviations,
-    compared,
-    version,
-  }
+function isNearer(one: Deviation, other: Deviation): boolean {
+  if (one.worstField === null) return false
+  return other.worstField === null || one.deviationPct < other.deviationPct
 }
 
 /**
@@ -119,28 +80,15 @@ export function compareSnapshot(
   asOf: readonly SnapshotValues[],
   current: SnapshotValues,
 ): Comparison {
-  let best: SnapshotValues | null = null
-  for (const version of asOf) {
-    measure(candidate, sent, version)
-    if (best !== null && !isNearer(candidate, nearest)) continue
-    best = version
-    swap()
-    if (nearest.worstPct === 0) break
+  let nearest: Comparison | null = null
+  for (const compared of asOf) {
+    const deviation = measure(sent, compared)
+    if (nearest === null || isNearer(deviation, nearest))
+      nearest = { ...deviation, compared, version: 'asOf' }
   }
-  measure(candidate, sent, current)
-  if (best !== null && !isNearer(candidate, nearest)) return makeComparison(nearest, best, 'asOf')
-  return makeComparison(candidate, current, 'current')
-}
-
-function swap(): void {
-  const measured = candidate
-  candidate = nearest
-  nearest = measured
-}
-
-function isNearer(one: Distance, other: Distance): boolean {
-  if (one.worstField === null) return false
-  return other.worstField === null || one.worstPct < other.worstPct
+  const deviation = measure(sent, current)
+  if (nearest !== null && !isNearer(deviation, nearest)) return nearest
+  return { ...deviation, compared: current, version: 'current' }
 }
 
 /** True when the DataPoint has no value to compare with. */
