@@ -6,7 +6,7 @@ import { type Sanction, type StrikeLimits, sanctionFor, warningFor } from './acc
 import type { Decision } from './decision.ts'
 import { shownPercent } from './deviation.ts'
 import { type ErrorDetails, SubmissionError } from './errors.ts'
-import { STRIKE_WINDOW_MS, STRIKES_COUNTED_MAX } from './limits.ts'
+import { STRIKE_WINDOW_MS, STRIKES_COUNTED_MAX, SUSPENSION_MS } from './limits.ts'
 import { KeyedCondition } from './rate-limits/keyed-condition.ts'
 import { SlidingWindow } from './rate-limits/sliding-window.ts'
 import { type Evaluation, rejectionRow } from './rows.ts'
@@ -82,7 +82,7 @@ export function reject(evaluation: Evaluation, now: Instant, strikes: Strikes, b
   strikes.begin(agentId, monotonicMs)
   const writes: Write[] = [{ table: 'rejections', row: rejectionRow(evaluation, count) }]
   let suspension: Suspension | null = null
-  if (sanction.kind !== 'warning') {
+  if (sanction !== 'warning') {
     const untilMs = suspendedUntilMs(sanction, wallMs)
     suspension = bans.begin(untilMs, now)
     const data = { untilMs, reason: SUSPENSION_REASON }
@@ -103,8 +103,8 @@ export function reject(evaluation: Evaluation, now: Instant, strikes: Strikes, b
 }
 
 /** Unix ms; null: for good. */
-const suspendedUntilMs = (sanction: Exclude<Sanction, { kind: 'warning' }>, nowMs: number): number | null =>
-  sanction.kind === 'ban' ? null : nowMs + sanction.lengthMs
+const suspendedUntilMs = (sanction: Sanction, nowMs: number): number | null =>
+  sanction === 'ban' ? null : nowMs + SUSPENSION_MS
 
 function rejectionError(
   { submission, deviation }: Evaluation,
@@ -125,7 +125,7 @@ function rejectionError(
     strikes,
     warning,
   }
-  if (sanction.kind === 'warning')
+  if (sanction === 'warning')
     return new SubmissionError(
       'snapshot_rejected',
       `The snapshot deviates from the DataPoint by ${shownPercent(deviationPct)} (${worstField}).`,

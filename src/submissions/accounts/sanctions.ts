@@ -5,11 +5,8 @@ import { STRIKE_WINDOW_MS, SUSPENSION_MS, SUSPENSION_WINDOW_MS, type SubmitLimit
 /** The strike that suspends, and the suspension that bans for good; 0: none does. */
 export type StrikeLimits = Pick<SubmitLimits, 'strikes' | 'suspensions'>
 
-export type Sanction =
-  | { kind: 'warning' }
-  | { kind: 'suspension'; lengthMs: number }
-  /** For good. */
-  | { kind: 'ban' }
+/** A suspension lasts for SUSPENSION_MS, a ban for good. */
+export type Sanction = 'warning' | 'suspension' | 'ban'
 
 /**
  * The sanction of a rejection.
@@ -22,21 +19,21 @@ export function sanctionFor(
   nowMs: number,
   limits: StrikeLimits,
 ): Sanction {
-  if (limits.strikes === 0 || strikes < limits.strikes) return { kind: 'warning' }
+  if (limits.strikes === 0 || strikes < limits.strikes) return 'warning'
   const suspensions = 1 + suspendedAtMs.filter((atMs) => atMs > nowMs - SUSPENSION_WINDOW_MS).length
-  if (limits.suspensions > 0 && suspensions >= limits.suspensions) return { kind: 'ban' }
-  return { kind: 'suspension', lengthMs: SUSPENSION_MS }
+  if (limits.suspensions > 0 && suspensions >= limits.suspensions) return 'ban'
+  return 'suspension'
 }
 
 /** The warning in the answer to a rejection. Clients look for the word “ban”, so every form has it. */
 export function warningFor(strikes: number, sanction: Sanction, limits: StrikeLimits): string {
   const reason = `The snapshot deviates from the DataPoint by more than ${XP_MULTIPLIERS.unvalidated.deviationPctMax}%.`
-  if (sanction.kind === 'ban') return `${reason} This agent is banned for good.`
-  if (sanction.kind === 'suspension') {
+  if (sanction === 'ban') return `${reason} This agent is banned for good.`
+  const [windowHours, banHours] = [STRIKE_WINDOW_MS / HOUR_MS, SUSPENSION_MS / HOUR_MS]
+  if (sanction === 'suspension') {
     const outlook = limits.suspensions > 0 ? ' Further suspensions end in a ban for good.' : ''
-    return `${reason} This agent is banned from submitting for ${sanction.lengthMs / HOUR_MS} hours.${outlook}`
+    return `${reason} This agent is banned from submitting for ${banHours} hours.${outlook}`
   }
   if (limits.strikes === 0) return `${reason} Fabricated data may lead to a ban.`
-  const [windowHours, banHours] = [STRIKE_WINDOW_MS / HOUR_MS, SUSPENSION_MS / HOUR_MS]
   return `${reason} Strike ${strikes} of ${limits.strikes} within ${windowHours} hours: strike ${limits.strikes} brings a ban of ${banHours} hours.`
 }
