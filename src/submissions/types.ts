@@ -13,12 +13,11 @@ import type {
   xpBreakdownSchema,
 } from '../schema/api/submissions.ts'
 import type { DataPoint, SnapshotValues, SourcedEnriched } from '../schema/datapoint.ts'
+import type { RecentLabels } from '../schema/recovered.ts'
 import type { SubmissionRow, Write } from '../schema/tables.ts'
-import type { AgentType } from '../schema/vocabulary.ts'
 
 /** The market's state, as submissions read it. */
 export interface MarketReader {
-  has(mint: string): boolean
   /** The compared values of now; null: no DataPoint is known. */
   snapshot(mint: string): SnapshotValues | null
   /** The compared values that a client may have read as of the millisecond `timeMs`, newest first: those at its end, and what was
@@ -48,19 +47,9 @@ export interface SubmissionStore {
 export type Forgotten = 'cooldown' | 'idempotency_key' | 'withheld_labels'
 
 /** Labels of an analysis that the coverage of its token shows. */
-export interface TokenLabels {
-  mint: string
-  sentiment: string
-  score: number
-}
+export type TokenLabels = Omit<RecentLabels, 'analysisId' | 'atMs'>
 
-export interface Agent {
-  agentId: string
-  name: string
-  description: string | null
-  type: AgentType
-  createdAtMs: number
-}
+export type Agent = Pick<AgentStatus, 'agentId' | 'name' | 'description' | 'type' | 'createdAtMs'>
 
 /** An authenticated agent, and the key that it used. */
 export interface Caller {
@@ -105,13 +94,6 @@ export interface SubmitResult {
   isReplay: boolean
 }
 
-/** Accepted analyses of one token, and the labels of the latest whose labels others may see; null: there is none. */
-export interface Coverage {
-  count: number
-  lastSentiment: string | null
-  lastScore: number | null
-}
-
 /** The most analysed tokens. Names are those of the JSON that clients read. */
 export type TokenLeaderboard = z.infer<typeof coverageSchema>
 
@@ -120,17 +102,12 @@ export type AgentRank = Omit<z.infer<typeof agentRankSchema>, 'horizons'>
 
 export type AwardReceipt = z.infer<typeof awardReceiptSchema>
 
-/** What is left of an agent's limits. Names are those of the JSON that clients read. */
-export interface StandingLimits {
-  /** The submit rate; null: it is not limited. */
-  submit: Quota | null
-  /** Mints that the agent may not submit on yet, those that end first; COOLDOWNS_LISTED_MAX at most. */
-  cooldowns: { mint: string; nextAllowedAt: number }[]
-}
-
 /** Where an agent stands. Names are those of the JSON that clients read. */
 export interface Standing extends Omit<z.infer<typeof standingSchema>, 'limits'> {
-  limits: StandingLimits
+  limits: Pick<z.infer<typeof standingSchema>['limits'], 'cooldowns'> & {
+    /** The submit rate; null: it is not limited. */
+    submit: Quota | null
+  }
 }
 
 /** One analysis of a list, as its reader may see it; the other members are those of the answer. */

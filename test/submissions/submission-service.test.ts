@@ -57,7 +57,6 @@ beforeEach(async () => {
   const snapshot = (mint: string) => values.get(mint) ?? null
   submissions = new SubmissionService({
     market: {
-      has: (mint) => values.has(mint),
       snapshot,
       versionsAt: (mint) => [values.get(mint) ?? []].flat(),
       enriched: () => NOTHING_ENRICHED,

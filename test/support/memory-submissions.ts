@@ -148,7 +148,6 @@ export function openMemorySubmissions(
   let marketMs = 0
   const submissions = new SubmissionService({
     market: {
-      has: (mint) => values(mint) !== null,
       snapshot: values,
       versionsAt: (mint) => [values(mint) ?? []].flat(),
       enriched: () => NOTHING_ENRICHED,

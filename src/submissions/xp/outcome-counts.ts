@@ -1,10 +1,11 @@
+import type { RecoveredXp } from '../../schema/recovered.ts'
 import type { Outcome, OutcomeCounts } from '../../schema/vocabulary.ts'
 
 /** Durable submissions of each agent, by outcome. */
 export class OutcomeTable {
   readonly #countsByAgent = new Map<string, OutcomeCounts>()
 
-  constructor(recovered: readonly ({ agentId: string } & OutcomeCounts)[]) {
+  constructor(recovered: RecoveredXp['outcomeCounts']) {
     for (const { agentId, ...counts } of recovered) this.#countsByAgent.set(agentId, counts)
   }
 

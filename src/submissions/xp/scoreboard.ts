@@ -7,7 +7,7 @@ import type { RecoveredXp } from '../../schema/recovered.ts'
 import { LOW_COVERAGE_COUNT } from '../../schema/xp.ts'
 import { COVERED_MINTS_MAX } from '../limits.ts'
 import { KeyedCondition } from '../rate-limits/keyed-condition.ts'
-import type { Coverage, TokenLabels } from '../types.ts'
+import type { TokenLabels } from '../types.ts'
 import { firstOf, SortedList } from './sorted-list.ts'
 
 /** An accepted analysis, as far as it counts here. */
@@ -17,15 +17,9 @@ export interface ScoredAnalysis {
   xp: number
 }
 
-export interface AgentTotal {
-  readonly agentId: string
-  readonly xp: number
-  readonly analyses: number
-}
-
-interface TokenTotal extends Coverage {
-  readonly mint: string
-}
+export type AgentTotal = RecoveredXp['xpTotals'][number]
+/** Accepted analyses of a token, and the labels of the latest whose labels others may see; null: there is none. */
+type TokenTotal = RecoveredXp['coverage'][number]
 
 const byText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
 const byCount = (a: TokenTotal, b: TokenTotal): number => b.count - a.count || byText(a.mint, b.mint)
@@ -145,7 +139,7 @@ export class Scoreboard {
   }
 
   /** Tokens with the most analyses, equal ones by mint. */
-  topTokens(limit: number): ({ mint: string } & Coverage)[] {
+  topTokens(limit: number): TokenTotal[] {
     return firstOf(this.#totalByMint.values(), limit, byCount)
   }
 
