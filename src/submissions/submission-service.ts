@@ -50,7 +50,7 @@ import { ledgerWriter, type WriteAward } from './xp/ledger.ts'
 import { OutcomeTable } from './xp/outcome-counts.ts'
 import { Scoreboard } from './xp/scoreboard.ts'
 import { WithheldLabels } from './xp/withheld-labels.ts'
-import { xpPerUnit } from './xp/xp.ts'
+import { XP_PER_UNIT } from './xp/xp.ts'
 
 const BUSY_RETRY_MS = 1_000
 
@@ -263,7 +263,7 @@ export class SubmissionService {
   async award(agentId: string, kind: AwardedKind, times: number, note: string | null): Promise<AwardReceipt> {
     const { agents, clock, store } = this.#options
     agents.checkExists(agentId)
-    const xp = xpPerUnit(kind) * times
+    const xp = XP_PER_UNIT[kind] * times
     const entry = { agentId, awardedAtMs: clock.now(), kind, xp, analysisId: null, note }
     await store.commit([this.#writeAward(entry)])
     this.#scoreboard.award(agentId, xp, 0)

@@ -250,10 +250,6 @@ export class AgentRegistry {
     })
   }
 
-  #tellChange(agentId: string): void {
-    this.#options.onChanged?.(agentId)
-  }
-
   #record(agentId: string): AgentRecord {
     const record = this.#records.get(agentId)
     if (record === undefined)
@@ -297,7 +293,7 @@ export class AgentRegistry {
     await store.commit([registration, write])
     this.#records.set(agentId, newRecord(agent))
     this.#keys.add(key)
-    this.#tellChange(agentId)
+    this.#options.onChanged?.(agentId)
     return { ...this.#issued(text, agent), agentId }
   }
 
@@ -327,7 +323,7 @@ export class AgentRegistry {
     }
     this.#keys.dropOldest(agent.agentId)
     for (const event of events) this.#apply(record, event, now.wallMs, now)
-    this.#tellChange(agent.agentId)
+    this.#options.onChanged?.(agent.agentId)
     return { ...this.#issued(text, agent), oldKeyExpiresAt: old.expiresAtMs }
   }
 
@@ -349,7 +345,7 @@ export class AgentRegistry {
     const now = readClock(this.#options.clock)
     await this.#options.store.commit(events.map((event) => writeEvent(agentId, event, now.wallMs)))
     for (const event of events) this.#apply(record, event, now.wallMs, now)
-    this.#tellChange(agentId)
+    this.#options.onChanged?.(agentId)
   }
 
   /** Applies a durable event of `atMs`, wall time: of this run, or recovered. */

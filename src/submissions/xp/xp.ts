@@ -24,12 +24,10 @@ export function xpEarned(breakdown: XpBreakdown): number {
   return (breakdown.base + breakdown.firstBonus + breakdown.lowCoverageBonus) * breakdown.multiplier
 }
 
-const XP_PER_UNIT: Readonly<Record<AwardedKind, number>> = {
+/** XP of one unit of an activity that the operator awards. */
+export const XP_PER_UNIT: Readonly<Record<AwardedKind, number>> = {
   trade: XP_TABLE.trade.perSwap,
   chat: XP_TABLE.chat.perQuery,
   social: XP_TABLE.social.firstEnrichment,
   streaming: XP_TABLE.streaming.perHour,
 }
-
-/** XP of one unit of an activity that the operator awards. */
-export const xpPerUnit = (kind: AwardedKind): number => XP_PER_UNIT[kind]
