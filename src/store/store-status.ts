@@ -48,7 +48,7 @@ export class StatusReporter {
   figures(isClosing: boolean): StoreFigures {
     const { client, commits, dataDir, losses, space } = this.#parts
     const { barAudit, damage, lagMs } = this.#flushes
-    const { state, recentGroupMs, totals, unflushedBytes, unflushedCommits } = commits.status()
+    const { state, slowestGroupMs, totals, unflushedBytes, unflushedCommits } = commits.status()
     return {
       isWritable: !isClosing && state === 'ready' && mayCommit(unflushedBytes, space),
       lake: this.#lake.map((each) => ({ ...each, backlog: each.backlog + this.#backlogOf(each.table) })),
@@ -59,10 +59,8 @@ export class StatusReporter {
         unflushedCommits,
         unflushedBytes,
         damage: damage.length,
-        slowestGroupMs: Math.max(0, ...recentGroupMs),
-        commits: totals.commits,
-        refused: totals.refused,
-        failures: totals.failures + totals.overdue,
+        slowestGroupMs,
+        ...totals,
       },
       freeBytes: space.freeBytes,
       databaseBytes: fileBytes(statePath(dataDir)) + fileBytes(stateLogPath(dataDir)),

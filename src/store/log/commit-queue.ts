@@ -1,5 +1,6 @@
 // Commits that wait for the disk, first in, first out. `takeGroup` returns as many as fit one write.
 import { LogError } from './errors.ts'
+import { GROUP_BYTES_MAX, GROUP_COMMITS_MAX, QUEUED_BYTES_MAX, QUEUED_COMMITS_MAX } from './limits.ts'
 import type { AppendResult } from './types.ts'
 
 export interface QueuedCommit {
@@ -13,21 +14,9 @@ export interface QueuedCommit {
   reject(error: LogError): void
 }
 
-export interface QueueBounds {
-  groupBytesMax: number
-  groupCommitsMax: number
-  queuedBytesMax: number
-  queuedCommitsMax: number
-}
-
 export class CommitQueue {
-  readonly #bounds: QueueBounds
   #commits: QueuedCommit[] = []
   #bytes = 0
-
-  constructor(bounds: QueueBounds) {
-    this.#bounds = bounds
-  }
 
   get count(): number {
     return this.#commits.length
@@ -35,8 +24,7 @@ export class CommitQueue {
 
   /** The error with which a further commit of this size must be refused; null where there is room. */
   checkRoom(bytes: number): LogError | null {
-    const { queuedBytesMax, queuedCommitsMax } = this.#bounds
-    if (this.count < queuedCommitsMax && this.#bytes + bytes <= queuedBytesMax) return null
+    if (this.count < QUEUED_COMMITS_MAX && this.#bytes + bytes <= QUEUED_BYTES_MAX) return null
     return new LogError(
       'too_many_waiting',
       `the queue for the disk is full (${this.count} commits, ${this.#bytes} bytes); the rows are not stored`,
@@ -50,11 +38,10 @@ export class CommitQueue {
 
   /** Removes the next group from the queue: at least one commit, unless the queue is empty. */
   takeGroup(): QueuedCommit[] {
-    const { groupBytesMax, groupCommitsMax } = this.#bounds
     let taken = 0
     let bytes = 0
     for (const commit of this.#commits) {
-      if (taken > 0 && (taken === groupCommitsMax || bytes + commit.bytes > groupBytesMax)) break
+      if (taken > 0 && (taken === GROUP_COMMITS_MAX || bytes + commit.bytes > GROUP_BYTES_MAX)) break
       taken++
       bytes += commit.bytes
     }

@@ -20,8 +20,7 @@ import type { LogOptions, SegmentInfo } from './types.ts'
 import { WRITER_STATES, type WriterEvent, type WriterState } from './writer-states.ts'
 
 export class LogWriter {
-  readonly totals = { commits: 0, groups: 0, refused: 0, failures: 0, overdue: 0 }
-  readonly recentGroupMs: number[] = []
+  readonly totals = { commits: 0, refused: 0, failures: 0 }
   /** Every commit up to this one is durable, void or known to be lost. */
   lastLsn: number
   lastKnownAtMs: number
@@ -32,6 +31,7 @@ export class LogWriter {
   readonly #operations: DiskOperations
   readonly #onOverdue: () => void
   readonly #lines = new LineBuffer()
+  readonly #recentGroupMs: number[] = []
   #sealed: SegmentInfo[]
   #state: WriterState = 'idle'
   /** Segments that may hold commits in doubt. They become sealed ones when recovery succeeds. */
@@ -93,6 +93,10 @@ export class LogWriter {
   get unflushedCommits(): number {
     const segments = [...this.#sealed, ...this.#failed, ...(this.#current ? [this.#current] : [])]
     return segments.reduce((sum, { commits }) => sum + commits, 0)
+  }
+
+  get slowestGroupMs(): number {
+    return Math.max(0, ...this.#recentGroupMs)
   }
 
   /** Writes and syncs the commits as one group, and answers their callers. Never rejects. */
@@ -225,11 +229,9 @@ export class LogWriter {
   }
 
   #acknowledge(group: CommitGroup): void {
-    const { totals } = this
-    totals.groups++
-    totals.commits += group.size
-    this.recentGroupMs.push(this.#options.clock.monotonicMs() - group.startedMs)
-    if (this.recentGroupMs.length > GROUP_DURATIONS_KEPT) this.recentGroupMs.shift()
+    this.totals.commits += group.size
+    this.#recentGroupMs.push(this.#options.clock.monotonicMs() - group.startedMs)
+    if (this.#recentGroupMs.length > GROUP_DURATIONS_KEPT) this.#recentGroupMs.shift()
     this.lastLsn = group.lastLsn
     this.lastKnownAtMs = group.knownAtMs
     this.#nextLsn = group.lastLsn + 1
@@ -291,7 +293,7 @@ export class LogWriter {
   }
 
   #reportOverdue(group?: CommitGroup): void {
-    this.totals.overdue++
+    this.totals.failures++
     this.#options.log.error({ timeoutMs: this.#timeoutMs }, 'the disk hangs; the log takes no commits')
     group?.refuse(inDoubtError('disk_hanging', 'the disk hangs'))
     this.#onOverdue()

@@ -32,7 +32,7 @@ export class CommitLog {
   readonly #timeoutMs: number
   readonly #writer: LogWriter
   readonly #reader: PositionReader
-  readonly #queue: CommitQueue
+  readonly #queue = new CommitQueue()
   #tasks: Task[] = []
   #currentTask: Task | null = null
   /** Settles when there is nothing left to do; null while the log is idle. */
@@ -53,12 +53,6 @@ export class CommitLog {
     this.recovered = read.report
     this.#writer = new LogWriter(options, read, () => this.#handleOverdue())
     this.#reader = new PositionReader(disk, folder, timeoutMs)
-    this.#queue = new CommitQueue({
-      groupBytesMax: options.groupBytesMax ?? limits.GROUP_BYTES_MAX,
-      groupCommitsMax: options.groupCommitsMax ?? limits.GROUP_COMMITS_MAX,
-      queuedBytesMax: limits.QUEUED_BYTES_MAX,
-      queuedCommitsMax: options.queuedCommitsMax ?? limits.QUEUED_COMMITS_MAX,
-    })
   }
 
   /** Makes the first attempt to recover what the previous process left. Where it fails, appends are refused until one succeeds. */
@@ -114,16 +108,9 @@ export class CommitLog {
   }
 
   status(): types.LogStatus {
-    const { lastLsn, lastKnownAtMs, unflushedCommits, unflushedBytes } = this.#writer
-    return {
-      state: this.#state,
-      lastLsn,
-      lastKnownAtMs,
-      unflushedCommits,
-      unflushedBytes,
-      recentGroupMs: [...this.#writer.recentGroupMs],
-      totals: { ...this.#writer.totals },
-    }
+    const { lastKnownAtMs, slowestGroupMs, totals, unflushedBytes, unflushedCommits } = this.#writer
+    const state = this.#state
+    return { state, lastKnownAtMs, slowestGroupMs, unflushedBytes, unflushedCommits, totals: { ...totals } }
   }
 
   /** Writes the queued commits and seals the segment. Resolves within the time limit, even where the disk hangs. */
@@ -140,18 +127,15 @@ export class CommitLog {
 
   /** The error with which a commit of this size must be refused; null where it is taken. */
   #checkAppend(bytes: number): LogError | null {
-    const { recordBytesMax = limits.RECORD_BYTES_MAX, mayWrite } = this.#options
-    // Readers refuse records beyond the limit of the format, so no option can raise it.
-    const bytesMax = Math.min(recordBytesMax, limits.RECORD_BYTES_MAX)
-    if (bytes > bytesMax)
+    if (bytes > limits.RECORD_BYTES_MAX)
       return new LogError(
         'record_too_large',
-        `a commit of ${bytes} bytes exceeds the limit of ${bytesMax} bytes`,
+        `a commit of ${bytes} bytes exceeds the limit of ${limits.RECORD_BYTES_MAX} bytes`,
       )
     if (this.#closing !== null) return closedError()
     if (this.#writer.isOverdue) return hangingError()
     if (this.#writer.needsRecovery) return recoveringError()
-    if (mayWrite?.(this.#writer.unflushedBytes) === false)
+    if (this.#options.mayWrite?.(this.#writer.unflushedBytes) === false)
       return new LogError('no_space', 'too little disk space is free; the rows are not stored')
     return this.#queue.checkRoom(bytes)
   }

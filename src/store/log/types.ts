@@ -99,10 +99,6 @@ export interface LogOptions {
   mayWrite?: (unflushedBytes: number) => boolean
   timeoutMs?: number
   segmentBytes?: number
-  recordBytesMax?: number
-  groupBytesMax?: number
-  groupCommitsMax?: number
-  queuedCommitsMax?: number
 }
 
 /** `recovering`: appends are refused until recovery from a failure has succeeded. `hanging`: an operation is overdue. */
@@ -110,22 +106,18 @@ export type LogState = 'ready' | 'recovering' | 'hanging' | 'closed'
 
 export interface LogStatus {
   state: LogState
-  lastLsn: number
   lastKnownAtMs: number
   /** In the segments on the disk, including the current one. */
   unflushedCommits: number
   unflushedBytes: number
-  /** How long writing and syncing took for each of the last groups, oldest first. */
-  recentGroupMs: readonly number[]
+  /** The most that writing and syncing one of the last groups took, ms. */
+  slowestGroupMs: number
   /** Since the start. */
   totals: {
     commits: number
-    groups: number
     /** Commits that were refused before they were written. */
     refused: number
-    /** Disk operations that failed. */
+    /** Disk operations that failed or exceeded the time limit. */
     failures: number
-    /** Disk operations that exceeded the time limit. */
-    overdue: number
   }
 }

@@ -1,6 +1,12 @@
 // A disk that fails, is full or hangs: what callers get, and that the log recovers when the disk does.
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { LogError } from '../../../src/store/log/errors.ts'
+import {
+  GROUP_BYTES_MAX,
+  GROUP_COMMITS_MAX,
+  QUEUED_BYTES_MAX,
+  RECORD_BYTES_MAX,
+} from '../../../src/store/log/limits.ts'
 import { type CommitLog, openLog } from '../../../src/store/log/log.ts'
 import type { LogOptions } from '../../../src/store/log/types.ts'
 import { quiet } from '../../support/disk/cuts.ts'
@@ -64,13 +70,11 @@ describe('the log', () => {
     expect(disk.operations - before).toBe(11)
     expect(log.status()).toMatchObject({
       state: 'ready',
-      lastLsn: 300,
       unflushedCommits: 300,
-      totals: { commits: 300, groups: 3, refused: 0, failures: 0 },
+      totals: { commits: 300, refused: 0, failures: 0 },
     })
     expect(disk.fileNames).toEqual(['00000000000000000001.log'])
     expect(log.status().unflushedBytes).toBe(Buffer.byteLength(linesOf('00000000000000000001.log')))
-    expect(log.status().recentGroupMs).toHaveLength(3)
   })
 
   test('assigns LSNs without a gap, and known_at that never decreases and rises from segment to segment', async () => {
@@ -107,23 +111,27 @@ describe('the log', () => {
     await expect(log.remove(1)).rejects.toMatchObject({ code: 'segment_removed' })
   })
 
-  test('refuses commits that are too large, too many, or for which there is no disk space, before writing them', async () => {
+  test('refuses commits that are too large, or for which there is no disk space, before writing them', async () => {
     let mayWrite = true
-    const { log } = await open({ recordBytesMax: 300, queuedCommitsMax: 3, mayWrite: () => mayWrite })
-    const tooLarge = log.append([{ table: 'training', json: `{"a":"${'x'.repeat(300)}"}` }])
+    const { log } = await open({ mayWrite: () => mayWrite })
+    const tooLarge = log.append([{ table: 'training', json: 'x'.repeat(RECORD_BYTES_MAX) }])
     await expect(tooLarge).rejects.toMatchObject({ code: 'record_too_large', mayBeStored: false })
-    expect(await appendTogether(log, 5)).toEqual([
-      'stored 1',
-      'stored 2',
-      'stored 3',
-      'too_many_waiting',
-      'too_many_waiting',
-    ])
     mayWrite = false
     expect(await append(log)).toBe('no_space')
     mayWrite = true
-    expect(await append(log)).toBe('stored 4')
-    expect(log.status().totals.refused).toBe(4)
+    expect(await append(log)).toBe('stored 1')
+    expect(log.status().totals.refused).toBe(2)
+  })
+
+  test('refuses commits behind which too many bytes wait for the disk, and not those before them', async () => {
+    const { log } = await open()
+    disk.hold('create')
+    const json = 'x'.repeat(RECORD_BYTES_MAX - 200)
+    const waiting = QUEUED_BYTES_MAX / RECORD_BYTES_MAX
+    const appends = Array.from({ length: waiting + 2 }, () => log.append([{ table: 'training', json }]))
+    for (const refused of appends.slice(waiting))
+      await expect(refused).rejects.toMatchObject({ code: 'too_many_waiting', mayBeStored: false })
+    expect(log.status().totals.refused).toBe(2)
   })
 
   test('passes its size to mayWrite', async () => {
@@ -141,12 +149,14 @@ describe('the log', () => {
   })
 
   test('divides queued commits into groups of a bounded size', async () => {
-    const { log } = await open({ groupCommitsMax: 10 })
-    await appendTogether(log, 35)
-    expect(log.status().totals.groups).toBe(4)
-    const bytes = await open({ groupBytesMax: 1_000, folder: '/log', flushed: { lsn: 99, knownAtMs: 0 } })
-    await appendTogether(bytes.log, 35)
-    expect(bytes.log.status().totals.groups).toBeGreaterThan(4)
+    const { log } = await open()
+    await appendTogether(log, 2 * GROUP_COMMITS_MAX + 1)
+    // Commits of one group say the same of what was durable before them.
+    const groups = () => new Set(linesOf('00000000000000000001.log').match(/"afterLsn":\d+,"knownAt"/g)).size
+    expect(groups()).toBe(3)
+    const json = `{"a":"${'x'.repeat(GROUP_BYTES_MAX / 4)}"}`
+    await Promise.all(Array.from({ length: 4 }, () => log.append([{ table: 'training', json }])))
+    expect(groups()).toBe(5)
   })
 })
 
@@ -284,7 +294,7 @@ describe('a disk that hangs', () => {
       await expect(log.seal()).rejects.toMatchObject({ code: 'disk_hanging' })
       await quiet()
       expect(disk.operations).toBe(operations)
-      expect(log.status()).toMatchObject({ state: 'hanging', totals: { overdue: 1 } })
+      expect(log.status()).toMatchObject({ state: 'hanging', totals: { failures: 1 } })
       release()
       await quiet()
       expect(log.status().state).toBe('ready')
