@@ -48,7 +48,7 @@ export class LogWriter {
   #nextFailureLineMs = 0
 
   /** @param onOverdue called while an operation hangs, after its own callers were answered */
-  constructor(options: LogOptions, { report, last, provenLsn }: LogRead, onOverdue: () => void) {
+  constructor(options: LogOptions, { report, unsealedBytes, provenLsn }: LogRead, onOverdue: () => void) {
     const { disk = nodeDisk, flushed, logId, markPath, timeoutMs = OPERATION_TIMEOUT_MS } = options
     this.#options = options
     this.#disk = disk
@@ -61,9 +61,8 @@ export class LogWriter {
     this.#nextLsn = Math.max(this.lastLsn, report.highestLsn) + 1
     this.lastKnownAtMs = Math.max(flushed.knownAtMs, report.lastKnownAtMs)
     const segment = report.segments.at(-1)
-    if (last === null || segment === undefined || last.isSealed || last.isDamaged) return
-    if (segment.lastLsn <= flushed.lsn) return
-    this.#unsealed = { segment, validBytes: last.validBytes }
+    if (unsealedBytes === null || segment === undefined || segment.lastLsn <= flushed.lsn) return
+    this.#unsealed = { segment, validBytes: unsealedBytes }
     this.#state = 'unsealed'
   }
 

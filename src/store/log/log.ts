@@ -251,10 +251,10 @@ export async function openLog(options: types.LogOptions, visit: Visit): Promise<
   await disk.makeFolder(folder)
   const knownLsn = markPath === undefined ? 0 : await readHighWaterMark(disk, markPath, logId)
   const read = await readSegments({ disk, folder, logId, afterLsn: flushed.lsn, knownLsn }, visit)
-  const { damage, damageCount } = read.report
-  if (damageCount > 0)
+  const { damage } = read.report
+  if (damage.length > 0)
     options.log.error(
-      { count: damageCount, damage: damage.slice(0, DAMAGE_LOGGED_MAX) },
+      { count: damage.length, damage: damage.slice(0, DAMAGE_LOGGED_MAX) },
       'the log is damaged',
     )
   const log = new CommitLog(options, read)

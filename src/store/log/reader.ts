@@ -10,7 +10,7 @@ import {
   removedError,
   type SegmentDamage,
 } from '../../lib/segments/types.ts'
-import { addDamage, addEntry, newReadReport } from './read-report.ts'
+import { REPORT_ENTRIES_MAX } from './limits.ts'
 import {
   type CommitHead,
   commitRecord,
@@ -25,19 +25,10 @@ type LogReader = SegmentReader<LogHeader, CommitHead>
 
 export type Visit = (record: CommitRecord) => void | Promise<void>
 
-/** What the writer must know about the newest segment. */
-export interface LastSegment {
-  /** Where its last valid record ends. */
-  validBytes: number
-  /** It ends with an end record. */
-  isSealed: boolean
-  isDamaged: boolean
-}
-
 export interface LogRead {
   report: ReadReport
-  /** Null where the log has no segment. */
-  last: LastSegment | null
+  /** Where the last valid record of the newest segment ends, if that was left unsealed and is not damaged; else null. */
+  unsealedBytes: number | null
   /** Commits up to this one were durable, even those that can no longer be read. */
   provenLsn: number
 }
@@ -49,23 +40,28 @@ export async function readSegments(options: ReadOptions, visit: Visit): Promise<
   const plan = await reader.plan(folder, logId)
   // The flush deleted it: the caller has to start again, after a later LSN.
   for (const path of plan.removed) throw removedError(path)
-  const report = newReadReport(afterLsn)
-  report.highestLsn = Math.max(afterLsn, plan.highestNamedNo)
-  for (const name of plan.foreign) addDamage(report, damageOf('foreign_file', name, null))
+  const report: ReadReport = {
+    segments: [],
+    commits: 0,
+    lastLsn: afterLsn,
+    highestLsn: Math.max(afterLsn, plan.highestNamedNo),
+    lastKnownAtMs: 0,
+    tornTails: [],
+    damage: [],
+  }
+  for (const name of plan.foreign) addEntry(report.damage, damageOf('foreign_file', name, null))
   const segments = plan.segments.filter(({ firstNo }) => firstNo <= throughLsn)
   const lost = numberRange(afterLsn + 1, segments[0]?.afterNo ?? Math.min(knownLsn, throughLsn))
-  if (lost !== null) addDamage(report, damageOf('missing', null, lost))
-  let last: LastSegment | null = null
+  if (lost !== null) addEntry(report.damage, damageOf('missing', null, lost))
+  let unsealedBytes: number | null = null
   let provenLsn = knownLsn
   for (const segment of segments) {
-    const voided = numberRange(segment.afterNo + 1, segment.firstNo - 1)
-    if (voided !== null) addEntry(report.voids, voided)
     report.lastKnownAtMs = Math.max(report.lastKnownAtMs, segment.header?.knownAtMs ?? 0)
     const read = await readSegment(reader, segment, options, report, visit)
-    last = read.segment
+    unsealedBytes = read.unsealedBytes
     provenLsn = Math.max(provenLsn, read.provenLsn)
   }
-  return { report, last, provenLsn }
+  return { report, unsealedBytes, provenLsn }
 }
 
 /** Commits up to this one are in the segment, void or damaged. */
@@ -91,7 +87,7 @@ async function readSegment(
   options: ReadOptions,
   report: ReadReport,
   visit: Visit,
-): Promise<{ segment: LastSegment; provenLsn: number }> {
+): Promise<Omit<LogRead, 'report'>> {
   const { name, firstNo: firstLsn, bytes } = segment
   const provenLsn = await provenIn(reader, segment, options)
   // Also by damage that is not told.
@@ -103,7 +99,7 @@ async function readSegment(
     onDamage: (damage) => {
       isDamaged = true
       const told = damageAfter(options.afterLsn, damage)
-      if (told !== null) addDamage(report, told)
+      if (told !== null) addEntry(report.damage, told)
     },
     onTornTail: (tail) => addEntry(report.tornTails, tail),
   })
@@ -117,7 +113,7 @@ async function readSegment(
         isContradicted = true
         isDamaged = true
         const place = { file: name, fromByte: offset, toByte: offset + length }
-        addDamage(report, { ...place, kind: 'contradiction', missing: null })
+        addEntry(report.damage, { ...place, kind: 'contradiction', missing: null })
       }
     }
     const commit = check.check(item)
@@ -135,11 +131,15 @@ async function readSegment(
   // A torn tail may have held as many.
   const possibleLsn = check.nextNo - 1 + Math.ceil(check.skippedBytes / RECORD_BYTES_MIN)
   report.highestLsn = Math.max(report.highestLsn, possibleLsn)
-  const { validBytes, isSealed } = check
   return {
-    segment: { validBytes, isSealed, isDamaged },
+    unsealedBytes: check.isSealed || isDamaged ? null : check.validBytes,
     provenLsn: Math.max(provenLsn, check.provenNo),
   }
+}
+
+/** Adds to one of a report's lists, unless it is full. */
+function addEntry<Entry>(entries: Entry[], entry: Entry): void {
+  if (entries.length < REPORT_ENTRIES_MAX) entries.push(entry)
 }
 
 /**

@@ -2,7 +2,7 @@
 import type { Clock } from '../../lib/clock.ts'
 import type { Disk } from '../../lib/disk/disk.ts'
 import type { TornTail } from '../../lib/segments/segment-check.ts'
-import type { NumberRange, SegmentDamage } from '../../lib/segments/types.ts'
+import type { SegmentDamage } from '../../lib/segments/types.ts'
 import type { Row, TableName } from '../../schema/tables.ts'
 import type { StoreLog } from '../types.ts'
 
@@ -54,6 +54,7 @@ export interface SegmentInfo {
   bytes: number
 }
 
+/** Of each list the first entries. */
 export interface ReadReport {
   /** Segments read, oldest first. */
   segments: SegmentInfo[]
@@ -63,12 +64,8 @@ export interface ReadReport {
   /** LSNs up to this one must not be assigned again: each was seen, or may have been in a torn tail. */
   highestLsn: number
   lastKnownAtMs: number
-  /** LSNs that were assigned and never acknowledged. */
-  voids: NumberRange[]
   tornTails: TornTail[]
   damage: SegmentDamage[]
-  /** All damage found. `damage` holds the first entries only. */
-  damageCount: number
 }
 
 export interface ReadOptions {

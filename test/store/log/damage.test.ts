@@ -104,13 +104,7 @@ describe('an undamaged log', () => {
     const { report, lsns, ids } = await read()
     expect(lsns).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 13, 14, 15, 16])
     expect(ids).not.toContain('void')
-    expect(report).toMatchObject({
-      damage: [],
-      damageCount: 0,
-      commits: 14,
-      lastLsn: 16,
-      voids: [{ from: 10, to: 11 }],
-    })
+    expect(report).toMatchObject({ damage: [], commits: 14, lastLsn: 16 })
     expect(report.segments.map(({ firstLsn, lastLsn }) => [firstLsn, lastLsn])).toEqual([
       [1, 3],
       [4, 6],
@@ -255,7 +249,7 @@ describe('damage is reported with its bytes and the lost commits, and all other 
   test('of commits that are read, and no others: those before them are stored elsewhere', async () => {
     cutTo(THIRD, positionOf(8).offset + 7)
     expect((await read(8)).report.damage).toMatchObject([{ file: THIRD, missing: lost(9) }])
-    expect((await read(9)).report).toMatchObject({ damage: [], damageCount: 0 })
+    expect((await read(9)).report.damage).toEqual([])
     flip(LAST, positionOf(14).offset + 40)
     const log = await openLog({ ...optionsOn(disk), flushed: { lsn: 14, knownAtMs: 0 } }, () => undefined)
     expect(log.recovered.damage).toEqual([])
