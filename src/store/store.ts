@@ -162,7 +162,7 @@ async function openLocked(options: StoreOptions, lock: FolderLock): Promise<Stor
   const space = new DiskSpace(dataDir, diskReserveMb, lock)
   try {
     const { position, ages } = await client.open()
-    const state = await restoreState(position, client.savedState(), { ...ages, isSaved: false })
+    const state = await restoreState(position, client.savedState(), ages, false)
     const unflushed = new UnflushedRows()
     const flushed = { lsn: state.lsn, knownAtMs: state.knownAtMs }
     await space.refresh()

@@ -17,9 +17,10 @@ import { type FolderInfo, STORE_FORMAT } from './folder-info.ts'
 
 /** Null: nothing in the folder names it, so that it may have any identity. */
 export async function findLostInfo(dataDir: string, nowMs: number): Promise<FolderInfo | null> {
-  const accounts = await readAccounts(dataDir, new StoreState({ cooldownKeptMs: 0, isSaved: false })).catch(
-    () => null,
-  )
+  const accounts = await readAccounts(
+    dataDir,
+    new StoreState({ cooldownKeptMs: 0, labelsDelayMs: 0 }, false),
+  ).catch(() => null)
   if (accounts?.folder) return accounts.folder
   const logId =
     (await findOwner(logFolder(dataDir), logFormat)) ??

@@ -20,14 +20,14 @@ import { flushFolder, logFolder } from '../paths.ts'
 import type { FlushAnswer, Requests } from '../process/protocol.ts'
 import { AccountsCopy } from '../state/accounts-copy.ts'
 import { loadState } from '../state/read-state.ts'
-import type { StateOptions, StoreState } from '../state/state.ts'
+import type { StateAges, StoreState } from '../state/state.ts'
 import { saveState } from '../state/state-database.ts'
 import { moveDeadRows } from './dead-letters.ts'
 import { splitCommits } from './log-rows.ts'
 import { RowSplitter, type StagedRows } from './row-splitter.ts'
 import { selectStaged } from './staged-sql.ts'
 
-export interface FlushOptions extends StateOptions {
+export interface FlushOptions extends StateAges {
   lake: Lake
   logId: string
   bars: BarStore

@@ -188,7 +188,7 @@ async function changeAges(
   spillDir: string,
 ): Promise<void> {
   const { ages } = await loadPosition(connection)
-  const { cooldownKeptMs, labelsDelayMs = 0 } = options
+  const { cooldownKeptMs, labelsDelayMs } = options
   if (ages?.cooldownKeptMs === cooldownKeptMs && ages.labelsDelayMs === labelsDelayMs) return
   const state = await loadState(connection, options)
   await transaction(connection, () => saveState(connection, state, spillDir))

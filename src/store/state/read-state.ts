@@ -10,7 +10,7 @@ import {
   dropEnded,
   QUEUES,
   STATE_TABLES,
-  type StateOptions,
+  type StateAges,
   type StateTable,
   StoreState,
   SUMMED_TABLES,
@@ -116,13 +116,14 @@ async function readChunks(
   }))
 }
 
-/** The state that `position` and `pieces` describe, as far as its ages still keep it. */
+/** The state that `position` and `pieces` describe, as far as its ages still keep it. @param isSaved as of StoreState */
 export async function restoreState(
-  { lsn, knownAtMs, agedToMs, ages }: SavedPosition,
+  { lsn, knownAtMs, agedToMs, ages: savedBy }: SavedPosition,
   pieces: AsyncIterable<StatePiece>,
-  options: StateOptions,
+  ages: StateAges,
+  isSaved = true,
 ): Promise<StoreState> {
-  const state = new StoreState(options)
+  const state = new StoreState(ages, isSaved)
   state.lsn = lsn
   state.knownAtMs = knownAtMs
   state.agedToMs = agedToMs
@@ -136,7 +137,7 @@ export async function restoreState(
     for (const [, value] of entries) shareTexts(value, texts)
     state[table].load(entries)
   }
-  dropEnded(state, ages ?? options)
+  dropEnded(state, savedBy ?? ages)
   return state
 }
 
@@ -152,5 +153,5 @@ function shareTexts(value: Record<string, unknown>, texts: Map<string, string>):
 }
 
 /** The part of the saved state that commits are applied to and that is saved again. */
-export const loadState = async (connection: DuckDBConnection, options: StateOptions): Promise<StoreState> =>
-  restoreState(await loadPosition(connection), readState(connection, SUMMED_TABLES), options)
+export const loadState = async (connection: DuckDBConnection, ages: StateAges): Promise<StoreState> =>
+  restoreState(await loadPosition(connection), readState(connection, SUMMED_TABLES), ages)

@@ -32,10 +32,10 @@ import { readLog } from '../log/reader.ts'
 import { reopenOutcomesSql } from '../outcomes/outcome-sql.ts'
 import { logFolder } from '../paths.ts'
 import { type ReadAccounts, readAccounts } from './accounts-copy.ts'
-import { type StateOptions, StoreState } from './state.ts'
+import { type StateAges, StoreState } from './state.ts'
 import { loadPosition } from './state-database.ts'
 
-export interface RebuildOptions extends StateOptions {
+export interface RebuildOptions extends StateAges {
   dataDir: string
   logId: string
 }
@@ -264,7 +264,7 @@ async function addLimits(connection: DuckDBConnection, state: StoreState, lake: 
 
 /** Adds what the training rows say of each mint. @param examples SQL that selects them */
 async function addCoverage(connection: DuckDBConnection, state: StoreState, examples: string): Promise<void> {
-  const isShown = `known_at <= epoch_ms(${state.knownAtMs - (state.options.labelsDelayMs ?? 0)})`
+  const isShown = `known_at <= epoch_ms(${state.knownAtMs - state.ages.labelsDelayMs})`
   const mints = readInPieces(
     connection,
     `SELECT mint, count(*)::DOUBLE AS count,

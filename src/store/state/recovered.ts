@@ -49,7 +49,7 @@ export function recoverFrom(state: StoreState, nowMs: number): Recovered {
     state[name].clear()
     return taken
   }
-  const { cooldownKeptMs } = state.options
+  const { cooldownKeptMs } = state.ages
   return {
     agents: take('agents', (table) => completeRows('agents', table.values())),
     agentKeys: take('agentKeys', (table) => completeRows('agent_keys', table.values())),

@@ -30,7 +30,7 @@ export interface SavedPosition {
   /** By table, the time by which its entries age; null: an earlier version saved it. */
   agedToMs: StoreState['agedToMs']
   /** The ages by which its entries have ended; null: an earlier version saved it, which did not keep them. */
-  ages: Required<StateAges> | null
+  ages: StateAges | null
 }
 
 /** Whether a first state was saved. A start that was interrupted before that begins again. */
@@ -82,7 +82,7 @@ export async function saveState(
   state: StoreState,
   spillDir: string,
 ): Promise<void> {
-  const { cooldownKeptMs, labelsDelayMs = 0 } = state.options
+  const { cooldownKeptMs, labelsDelayMs } = state.ages
   const agedTo = state.agedToMs === null ? 'NULL' : literal(JSON.stringify(state.agedToMs))
   await connection.run(`UPDATE state_position SET lsn = ${state.lsn}, known_at_ms = ${state.knownAtMs}, aged_to_ms = ${agedTo},
     cooldown_kept_ms = ${cooldownKeptMs}, labels_delay_ms = ${labelsDelayMs}`)

@@ -56,18 +56,13 @@ type AgentEvent = PlacedRow<NewRow<'agent_events'>>
 export interface StateAges {
   /** How long the start of a cooldown is remembered: the longest cooldown in use. */
   cooldownKeptMs: number
-  /** How long labels are withheld from others. Default 0: not at all. */
-  labelsDelayMs?: number
-}
-
-export interface StateOptions extends StateAges {
-  /** False where the state is not saved again, so that changes need not be tracked. Default true. */
-  isSaved?: boolean
+  /** How long labels are withheld from others; 0: not at all. */
+  labelsDelayMs: number
 }
 
 /** Tables are saved under the names of these fields. */
 export class StoreState {
-  readonly options: StateOptions
+  readonly ages: StateAges
   readonly ageLimits: Readonly<Record<AgingTable, AgeLimit>>
   /** The last commit applied; 0: none. */
   lsn = 0
@@ -90,10 +85,10 @@ export class StoreState {
   /** Number of rows committed, by table. */
   readonly rowTotals: KeyedTable<number>
 
-  constructor(options: StateOptions) {
-    this.options = options
-    this.ageLimits = ageLimits(options)
-    const isSaved = options.isSaved ?? true
+  /** @param isSaved false where the state is not saved again, so that changes need not be tracked */
+  constructor(ages: StateAges, isSaved = true) {
+    this.ages = ages
+    this.ageLimits = ageLimits(ages)
     this.agents = new KeyedTable(isSaved)
     this.agentKeys = new KeyedTable(isSaved)
     this.agentEvents = new KeyedTable(isSaved)
@@ -166,7 +161,7 @@ export interface AgeLimit {
   entriesMax: number
 }
 
-const ageLimits = ({ cooldownKeptMs, labelsDelayMs = 0 }: StateAges): Record<AgingTable, AgeLimit> => ({
+const ageLimits = ({ cooldownKeptMs, labelsDelayMs }: StateAges): Record<AgingTable, AgeLimit> => ({
   submitAttempts: { keptMs: SUBMIT_ATTEMPTS_RECOVERED_MS, entriesMax: SUBMIT_ATTEMPTS_MAX },
   cooldowns: { keptMs: cooldownKeptMs, entriesMax: COOLDOWNS_MAX },
   strikes: { keptMs: STRIKES_RECOVERED_MS, entriesMax: STRIKES_MAX },

@@ -54,7 +54,7 @@ export async function readLogTail(
   dataDir: string,
   spillDir: string,
 ): Promise<LogTail> {
-  const state = await loadState(context.connection, { cooldownKeptMs: 0 })
+  const state = await loadState(context.connection, { cooldownKeptMs: 0, labelsDelayMs: 0 })
   const splitter = new RowSplitter(join(spillDir, 'tail'))
   const info = readFolderInfo(dataDir)
   const folder = logFolder(dataDir)

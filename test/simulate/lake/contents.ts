@@ -19,7 +19,7 @@ export type LakeBar = Record<(typeof BAR_NUMBERS)[number], number> & { mint: str
 export class LakeContents {
   logId: string | null = null
   state: StoreState | null = null
-  ages: Required<StateAges> | null = null
+  ages: StateAges | null = null
   /** All rows that ever came, also those that have left. */
   readonly tables = new Map<TableName, LakeRow[]>()
   readonly bars = new Map<string, LakeBar>()

@@ -264,7 +264,7 @@ class LakeProcess {
       throw new Error('the lake is of another log')
     lake.logId = logId
     const kept = { cooldownKeptMs: 60_000, labelsDelayMs: 0, ...lake.ages, ...ages }
-    lake.state ??= new StoreState({ ...kept, isSaved: false })
+    lake.state ??= new StoreState(kept, false)
     lake.ages = kept
     this.#account = structuredClone(lake.accounts.get(runId) ?? emptyAccount())
     this.#pieces = STATE_TABLES.flatMap((table) => {

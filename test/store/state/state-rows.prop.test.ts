@@ -100,8 +100,8 @@ describe('the rows that a state is made of', () => {
     fc.assert(
       fc.property(fc.array(rows, { maxLength: 8 }), (commits) => {
         const [whole, brief] = [
-          new StoreState({ cooldownKeptMs: 600_000 }),
-          new StoreState({ cooldownKeptMs: 600_000 }),
+          new StoreState({ cooldownKeptMs: 600_000, labelsDelayMs: 0 }),
+          new StoreState({ cooldownKeptMs: 600_000, labelsDelayMs: 0 }),
         ]
         const parser = new StateRowParser()
         for (const [index, made] of commits.entries()) {

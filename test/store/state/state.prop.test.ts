@@ -12,12 +12,7 @@ import { AGING_COMMITS_MIN, STATE_CHUNK_BYTES, STATE_PIECE_ENTRIES } from '../..
 import { moveToChunks } from '../../../src/store/state/move-to-chunks.ts'
 import { readState, restoreState } from '../../../src/store/state/read-state.ts'
 import { recoverFrom } from '../../../src/store/state/recovered.ts'
-import {
-  applyCommit,
-  type CommitRecord,
-  type StateOptions,
-  StoreState,
-} from '../../../src/store/state/state.ts'
+import { applyCommit, type CommitRecord, type StateAges, StoreState } from '../../../src/store/state/state.ts'
 import { loadPosition, saveState } from '../../../src/store/state/state-database.ts'
 import { CREATE_STATE } from '../../../src/store/state/state-sql.ts'
 
@@ -118,10 +113,8 @@ async function withDatabase<T>(work: (connection: DuckDBConnection) => Promise<T
 }
 
 /** As a start of the server does. */
-const loadWhole = async (
-  connection: DuckDBConnection,
-  options: StateOptions = OPTIONS,
-): Promise<StoreState> => restoreState(await loadPosition(connection), readState(connection), options)
+const loadWhole = async (connection: DuckDBConnection, ages: StateAges = OPTIONS): Promise<StoreState> =>
+  restoreState(await loadPosition(connection), readState(connection), ages)
 
 describe('a state', () => {
   test('counts outcomes, and shows of each mint the latest labels that are old enough', () => {

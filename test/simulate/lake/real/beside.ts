@@ -145,13 +145,13 @@ export class BesideModel {
       if (piece === null) break
       pieces.push(piece)
     }
-    const options = { ...ages, isSaved: false }
     const read = await restoreState(
       position,
       (async function* () {
         yield* pieces
       })(),
-      options,
+      ages,
+      false,
     )
     for (const table of STATE_TABLES) {
       const difference = findDifference(entriesOf(read, table), entriesOf(model, table))
