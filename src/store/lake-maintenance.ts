@@ -19,7 +19,7 @@ export class LakeMaintenance {
     this.#parts = parts
     this.#quietMs = quietMs
     // Failures are logged by `compact`.
-    this.#job = new PeriodicJob(async () => void (await this.compact()), everyMs)
+    this.#job = new PeriodicJob(() => this.compact(), everyMs)
   }
 
   compact(): Promise<{ merged: number; removed: number }> {

@@ -1,25 +1,20 @@
-// Runs a job again and again. Runs never overlap; a failure is reported and the next run follows as usual.
+// Runs a job again and again. Runs never overlap. A job tells of its failures itself; the next run follows as usual.
 
 export class PeriodicJob {
-  readonly #job: () => Promise<void>
+  readonly #job: () => Promise<unknown>
   readonly #everyMs: number
-  readonly #onError: (error: unknown) => void
   #isStopped: boolean
   #timer: NodeJS.Timeout | undefined
 
-  /**
-   * The interval is counted from the end of the previous run; 0: the job never runs. The timer does not keep the process alive.
-   * @param onError by default nothing: the job has told of its failure itself
-   */
-  constructor(job: () => Promise<void>, everyMs: number, onError: (error: unknown) => void = () => {}) {
+  /** The interval is counted from the end of the previous run; 0: the job never runs. The timer does not keep the process alive. */
+  constructor(job: () => Promise<unknown>, everyMs: number) {
     this.#job = job
     this.#everyMs = everyMs
-    this.#onError = onError
     this.#isStopped = everyMs === 0
     this.#schedule()
   }
 
-  /** No further run. One under way ends by itself and still reports a failure. */
+  /** No further run. One under way ends by itself. */
   stop(): void {
     this.#isStopped = true
     clearTimeout(this.#timer)
@@ -29,7 +24,7 @@ export class PeriodicJob {
     if (this.#isStopped) return
     this.#timer = setTimeout(() => {
       void this.#job()
-        .catch(this.#onError)
+        .catch(() => undefined)
         .then(() => this.#schedule())
     }, this.#everyMs)
     this.#timer.unref()

@@ -41,11 +41,7 @@ export class BarOutbox implements BarSink {
   constructor(options: BarOutboxOptions) {
     this.#options = options
     this.#start = options.starts()
-    this.#job = new PeriodicJob(
-      () => this.flush(),
-      BARS_SEND_EVERY_MS,
-      (error) => this.#logFailure(error),
-    )
+    this.#job = new PeriodicJob(() => this.#flushQuietly(), BARS_SEND_EVERY_MS)
   }
 
   add(bar: ClosedBar): void {
@@ -93,9 +89,13 @@ export class BarOutbox implements BarSink {
   /** Sends what waits, and stops. */
   async close(): Promise<void> {
     this.#job.stop()
-    await this.flush().catch((error: unknown) => this.#logFailure(error))
+    await this.#flushQuietly()
     const { waiting } = this.#buffer
     if (waiting > 0) this.#options.log.warn({ bars: waiting }, 'the last closed bars are lost')
+  }
+
+  async #flushQuietly(): Promise<void> {
+    await this.flush().catch((error: unknown) => this.#logFailure(error))
   }
 
   /** Sends all bars that wait at the start. Those added meanwhile are for the next flush. */
