@@ -111,17 +111,19 @@ export async function rebuildState(
   const listed = await listAllLiveFiles(connection)
   const needed = listed.filter(({ table }) => findLakeTable(table)?.origin !== 'journal' && table !== 'bars')
   await lake.quarantine.check(connection, needed, 'content', nowMs)
+  const lost = await listQuarantinedFiles(connection)
   const hasLake = listed.length > 0
   if (hasLake) {
     state.lsn = await findLastLsn(connection)
-    for (const table of LAKE_TABLES.filter(isOfLog)) await addTotals(connection, state, lake, table, options)
-    await addAwards(connection, state, await selectRows(connection, lake, TABLES.xp_ledger))
-    await addOutcomes(connection, state, lake)
-    await addCoverage(connection, state, await selectRows(connection, lake, TABLES.training))
-    await addLimits(connection, state, lake)
+    const gone = lost.map(({ table, rowsLost }) => ({ table, rows: rowsLost }))
+    const unlisted = [...gone, ...countDeadLetters(options.dataDir)]
+    for (const table of LAKE_TABLES.filter(isOfLog)) await addTotals(connection, state, lake, table, unlisted)
+    const rowsOf = (table: LakeTable) => selectRows(connection, lake, table)
+    const [examples, rejections] = [await rowsOf(TABLES.training), await rowsOf(TABLES.rejections)]
+    const sources = { connection, state, examples, rejections, ledger: await rowsOf(TABLES.xp_ledger) }
+    for (const add of [addAwards, addOutcomes, addCoverage, addLimits]) await add(sources)
   }
   await skipAccountCommits(state, options)
-  const lost = await listQuarantinedFiles(connection)
   const loss = hasLake || accounts !== null ? describeLoss(accounts, lost) : null
   return { state, hasLake, loss }
 }
@@ -169,33 +171,34 @@ async function skipAccountCommits(state: StoreState, { dataDir, logId }: Rebuild
   }
 }
 
-/** Adds how many rows of a table were committed, and when the last one was. */
+/** Adds how many rows of a table were committed, and when the last one was. @param unlisted rows that no live file has */
 async function addTotals(
   connection: DuckDBConnection,
   state: StoreState,
   lake: Lake,
   table: LakeTable,
-  { dataDir }: RebuildOptions,
+  unlisted: readonly { table: string; rows: number }[],
 ): Promise<void> {
-  const quarantined = await listQuarantinedFiles(connection)
-  const rows = (await listLiveFiles(connection, table.name)).reduce((sum, file) => sum + file.rows, 0)
-  const lost = quarantined.filter((file) => file.table === table.name)
-  const dead = countDeadLetters(dataDir).reduce(
-    (sum, each) => sum + (each.table === table.name ? each.rows : 0),
-    0,
-  )
-  state.rowTotals.set(
-    table.name,
-    lost.reduce((sum, { rowsLost }) => sum + rowsLost, rows + dead),
-  )
+  const files = await listLiveFiles(connection, table.name)
+  const all = [...files, ...unlisted.filter((each) => each.table === table.name)]
+  const count = all.reduce((sum, { rows }) => sum + rows, 0)
+  state.rowTotals.set(table.name, count)
   const sql = `SELECT coalesce(epoch_ms(max(${identifier(createdAtColumn(table))})), 0)::DOUBLE
-    FROM (${await selectRows(connection, lake, table)})`
+    FROM (${selectAllRows(table, toReadableFiles(files, lake.pathOf))})`
   const ms = await queryValue(connection, sql, 'number')
   state.knownAtMs = Math.max(state.knownAtMs, ms)
 }
 
-/** @param ledger SQL that selects the awards */
-async function addAwards(connection: DuckDBConnection, state: StoreState, ledger: string): Promise<void> {
+/** What a state is made from: SQL that selects the rows of tables. */
+interface Sources {
+  connection: DuckDBConnection
+  state: StoreState
+  ledger: string
+  examples: string
+  rejections: string
+}
+
+async function addAwards({ connection, state, ledger }: Sources): Promise<void> {
   const agents = readInPieces(
     connection,
     `SELECT agent_id AS "agentId", sum(xp)::DOUBLE AS xp, count(*) FILTER (kind = 'analysis')::DOUBLE AS analyses
@@ -206,11 +209,7 @@ async function addAwards(connection: DuckDBConnection, state: StoreState, ledger
 }
 
 /** Adds how each agent's submissions ended. Those whose dates have expired, and those of lost files, are not counted. */
-async function addOutcomes(connection: DuckDBConnection, state: StoreState, lake: Lake): Promise<void> {
-  const [examples, rejections] = [
-    await selectRows(connection, lake, TABLES.training),
-    await selectRows(connection, lake, TABLES.rejections),
-  ]
+async function addOutcomes({ connection, state, examples, rejections }: Sources): Promise<void> {
   const agents = readInPieces(
     connection,
     `SELECT agent_id AS "agentId", count(*) FILTER (outcome = 'validated')::DOUBLE AS validated,
@@ -230,11 +229,7 @@ const latest = (rows: string, rowsMax: number): string =>
   `FROM (${rows} ORDER BY "knownAtMs" DESC, "analysisId" DESC LIMIT ${rowsMax}) ORDER BY "knownAtMs", "analysisId"`
 
 /** Adds the strikes and cooldowns that follow from the submissions. */
-async function addLimits(connection: DuckDBConnection, state: StoreState, lake: Lake): Promise<void> {
-  const [examples, rejections] = [
-    await selectRows(connection, lake, TABLES.training),
-    await selectRows(connection, lake, TABLES.rejections),
-  ]
+async function addLimits({ connection, state, examples, rejections }: Sources): Promise<void> {
   const columns = { agentId: 'string', knownAtMs: 'number', atMs: 'number' } as const
   const strikes = readInPieces(
     connection,
@@ -262,8 +257,8 @@ async function addLimits(connection: DuckDBConnection, state: StoreState, lake: 
     state.cooldowns.push(knownAtMs, { agentId, mint, atMs })
 }
 
-/** Adds what the training rows say of each mint. @param examples SQL that selects them */
-async function addCoverage(connection: DuckDBConnection, state: StoreState, examples: string): Promise<void> {
+/** Adds what the training rows say of each mint. */
+async function addCoverage({ connection, state, examples }: Sources): Promise<void> {
   const isShown = `known_at <= epoch_ms(${state.knownAtMs - state.ages.labelsDelayMs})`
   const mints = readInPieces(
     connection,
