@@ -33,6 +33,7 @@ export interface MomentsToLabel {
 const LABELS = TABLES.outcomes.columns.filter(
   ({ name }) => name.startsWith('fwd_ret_') || Object.hasOwn(LAST_CELLS, name),
 )
+const NO_LABELS = LABELS.map(({ name, type }) => `NULL::${type} AS ${identifier(name)}`).join(', ')
 const SET_LAST = Object.entries(LAST_CELLS)
   .map(([name, cell]) => `${name} = ${cell}`)
   .join(', ')
@@ -45,13 +46,8 @@ export async function labelMoments(wanted: MomentsToLabel): Promise<number> {
   const settings = { threads: '2', memory_limit: READER_MEMORY_LIMIT, temp_directory: spillDir }
   return withScratchDatabase(':memory:', settings, async (connection) => {
     const moments = selectStaged({ columns }, { path: momentsPath })
-    await connection.run(
-      `CREATE TABLE moments AS SELECT (row_number() OVER ())::DOUBLE AS seq, * FROM (${moments})`,
-    )
-    await connection.run(`ALTER TABLE moments ADD COLUMN base_price_usd DOUBLE`)
-    await connection.run('UPDATE moments SET base_price_usd = price_at_submission_usd')
-    for (const { name, type } of LABELS)
-      await connection.run(`ALTER TABLE moments ADD COLUMN ${identifier(name)} ${type}`)
+    await connection.run(`CREATE TABLE moments AS SELECT (row_number() OVER ())::DOUBLE AS seq, *,
+      price_at_submission_usd AS base_price_usd, ${NO_LABELS} FROM (${moments})`)
     const dates = await queryRows(
       connection,
       `SELECT DISTINCT strftime(submitted_at, '%Y-%m-%d') AS date FROM moments ORDER BY 1`,
