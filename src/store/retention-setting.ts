@@ -1,6 +1,6 @@
 // How long rows stay in the lake, as one setting: `training=90,bars=30,trades=30d|20gb|20%,unasked=10%`.
 import { z } from 'zod'
-import { keysOf } from '../lib/record.ts'
+import { keysOf, recordFrom } from '../lib/record.ts'
 import { pairs, part } from '../lib/settings/pairs.ts'
 import type { TableName } from '../schema/tables.ts'
 import {
@@ -66,13 +66,6 @@ const days = (min: number) =>
     .transform(({ d = 0 }) => d)
     .refine((d) => d === 0 || d >= min, `must be 0 or at least ${min}`)
 
-const tables = {
-  training: part(0, days(DAYS_MIN.training)),
-  rejections: part(0, days(DAYS_MIN.rejections)),
-  bars: part(0, days(DAYS_MIN.bars)),
-  outcomes: part(0, days(DAYS_MIN.outcomes)),
-}
-
 const eventLimits = limits('d', 'gb', '%').transform(({ d = 0, gb = 0, '%': diskPct = 0 }) => ({
   days: d,
   bytesMax: gb * BYTES_PER_UNIT,
@@ -84,7 +77,7 @@ const EVENTS_DEFAULT = `${RETAIN_TRADES_DAYS_DEFAULT}d|${RETAIN_TRADES_GB_DEFAUL
 const given = pairs(
   'retain',
   {
-    ...tables,
+    ...recordFrom(keysOf(DAYS_MIN), (table) => part(0, days(DAYS_MIN[table]))),
     trades: part(EVENTS_DEFAULT, eventLimits),
     unasked: part(
       `${RETAIN_UNASKED_PCT_DEFAULT}%`,
