@@ -12,20 +12,17 @@ const STRIDE = TIMEFRAMES.length
 const TOKENS_AT_FIRST = 1_024
 
 export class SeenBars {
-  #slots = new Map<string, number>()
-  #mints: string[] = []
+  readonly #slots = new Map<string, number>()
+  readonly #mints: string[] = []
   /** Start of the last bar, by slot and timeframe, Unix ms; 0: none. */
-  #lastMs: Float64Array
-  #tokensMax: number
+  #lastMs = new Float64Array(TOKENS_AT_FIRST * STRIDE)
   #nextSlot = 0
-  #earlierToMs: number
+  readonly #earlierToMs: number
   #forgottenToMs = 0
 
   /** @param earlierToMs start of the youngest bar of earlier runs */
-  constructor(earlierToMs: number, tokensMax = SEEN_BARS_TOKENS_MAX) {
+  constructor(earlierToMs: number) {
     this.#earlierToMs = earlierToMs
-    this.#tokensMax = tokensMax
-    this.#lastMs = new Float64Array(Math.min(tokensMax, TOKENS_AT_FIRST) * STRIDE)
   }
 
   /** Compares a bar with those before it, and remembers it. @param timeframe index in TIMEFRAMES */
@@ -43,7 +40,7 @@ export class SeenBars {
   #findSlot(mint: string): number {
     const known = this.#slots.get(mint)
     if (known !== undefined) return known
-    const slot = this.#nextSlot++ % this.#tokensMax
+    const slot = this.#nextSlot++ % SEEN_BARS_TOKENS_MAX
     if (this.#mints[slot] !== undefined) this.#forget(slot)
     else if (slot * STRIDE === this.#lastMs.length) this.#grow()
     this.#mints[slot] = mint
@@ -52,7 +49,7 @@ export class SeenBars {
   }
 
   #grow(): void {
-    const grown = new Float64Array(Math.min(this.#tokensMax * STRIDE, 2 * this.#lastMs.length))
+    const grown = new Float64Array(Math.min(SEEN_BARS_TOKENS_MAX * STRIDE, 2 * this.#lastMs.length))
     grown.set(this.#lastMs)
     this.#lastMs = grown
   }

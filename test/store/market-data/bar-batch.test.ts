@@ -1,6 +1,6 @@
 // The bounds of the buffer of closed bars and of the duplicate filter.
 import { expect, test } from 'vitest'
-import { BARS_BATCH_ROWS, BARS_WAITING_MAX } from '../../../src/store/limits.ts'
+import { BARS_BATCH_ROWS, BARS_WAITING_MAX, SEEN_BARS_TOKENS_MAX } from '../../../src/store/limits.ts'
 import { BarBuffer } from '../../../src/store/market-data/bar-batch.ts'
 import { SeenBars } from '../../../src/store/market-data/seen-bars.ts'
 import { closedBar as bar } from '../support.ts'
@@ -23,11 +23,11 @@ test('a full buffer drops and counts bars, and a batch that did not arrive is se
 })
 
 test('bars of a forgotten token are uncertain up to its last bar, those of other tokens are not', () => {
-  const seen = new SeenBars(100, 2)
+  const seen = new SeenBars(100)
   expect(seen.note('a', 3, 100)).toBe('uncertain')
   expect(seen.note('a', 3, 160)).toBe('new')
   expect(seen.note('a', 3, 160)).toBe('duplicate')
-  expect(seen.note('b', 4, 200)).toBe('new')
+  for (let token = 1; token < SEEN_BARS_TOKENS_MAX; token++) seen.note(`token ${token}`, 4, 200)
   expect(seen.note('c', 3, 300)).toBe('new')
   expect(seen.note('a', 3, 160)).toBe('uncertain')
   expect(seen.note('c', 3, 310)).toBe('new')
