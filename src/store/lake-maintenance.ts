@@ -1,5 +1,6 @@
 // Upkeep of the lake, done by the lake process: merges of small files, checks and repairs, expiry of old dates.
 import { readClock } from '../lib/clock.ts'
+import { SingleFlight } from '../lib/single-flight.ts'
 import { HOUSEKEEPING_TIMEOUT_MS } from './limits.ts'
 import { PeriodicJob } from './periodic.ts'
 import type { StoreParts } from './store-parts.ts'
@@ -9,7 +10,11 @@ export class LakeMaintenance {
   readonly #parts: StoreParts
   readonly #quietMs: number
   readonly #job: PeriodicJob
-  #isChecking = false
+  readonly #checking = new SingleFlight(
+    () =>
+      this.#parts.faults.watch('the files of the lake could not be checked', () => this.#checkFiles(false)),
+    0,
+  )
 
   /**
    * @param everyMs how often small files are merged; 0: only on demand
@@ -41,15 +46,8 @@ export class LakeMaintenance {
 
   /** Checks every file in the background, unless such a check is running. */
   check(): void {
-    if (this.#isChecking) return
-    this.#isChecking = true
-    void this.#parts.faults
-      .watch('the files of the lake could not be checked', () => this.#checkFiles(false))
-      // `watch` has logged it.
-      .catch(() => undefined)
-      .then(() => {
-        this.#isChecking = false
-      })
+    // `watch` has logged a failure.
+    this.#checking.get().catch(() => undefined)
   }
 
   retire(): Promise<{ files: number }> {
