@@ -3,6 +3,13 @@
 import type { TableRow } from './tables.ts'
 import type { OutcomeCounts } from './vocabulary.ts'
 
+/** What the store and the rules of submissions remember alike, at most. Cooldowns: the one that began first ends. */
+export const COOLDOWNS_MAX = 1_000_000
+/** Submissions whose labels are withheld: those of the oldest are never shown in the coverage. */
+export const LABELS_WITHHELD_MAX = 1_000_000
+/** Mints whose analyses are counted: further mints earn no bonus, so that no bonus is paid twice. */
+export const COVERED_MINTS_MAX = 1_000_000
+
 /** A time from which a limit counts. */
 export interface Moment {
   agentId: string

@@ -243,14 +243,10 @@ export const STRIKES_RECOVERED_MS = 30 * DAY_MS
 export const STATE_AGE_MS_MAX = DAY_MS
 /** Of the time that entries of the state are kept, one commit lets at most one part in so many pass: the clock may have been wrong. */
 export const AGING_COMMITS_MIN = 4
-/** Submit attempts, rejections and starts of cooldowns in the state; beyond it the oldest are deleted, and no longer count. */
+/** Submit attempts and rejections in the state; beyond it the oldest are deleted, and no longer count. What else it remembers at most:
+ *  schema/recovered.ts. */
 export const SUBMIT_ATTEMPTS_MAX = 1_000_000
 export const STRIKES_MAX = 1_000_000
-export const COOLDOWNS_MAX = 1_000_000
-/** Labels that may still be withheld; beyond it the oldest are deleted and never shown in the coverage. */
-export const RECENT_LABELS_MAX = 1_000_000
-/** Mints whose analyses the state counts; those of further mints are not counted, and earn no bonus. */
-export const MINTS_COUNTED_MAX = 1_000_000
 /** Characters of one chunk of the saved state, unless a single entry is longer. DuckDB has 2048 chunks in memory at once: 64 MB. */
 export const STATE_CHUNK_BYTES = 32 * 1024
 /** Entries of the state that are read, sent and parsed at once, and those that are written at once: some MB. */

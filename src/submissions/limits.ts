@@ -2,7 +2,6 @@
 import { assert } from '../lib/assert.ts'
 import { DAY_MS } from '../lib/time.ts'
 
-export { AWARD_TIMES_MAX } from '../schema/api/admin.ts'
 export {
   IDEMPOTENCY_KEY_CHARACTERS_MAX,
   IDEMPOTENCY_RESPONSES_MAX,
@@ -10,6 +9,7 @@ export {
   SUBMIT_JITTER_MS,
 } from '../schema/api/submissions.ts'
 export { SNAPSHOT_AGE_MS_MAX } from '../schema/datapoint.ts'
+export { COOLDOWNS_MAX, COVERED_MINTS_MAX, LABELS_WITHHELD_MAX } from '../schema/recovered.ts'
 
 /** What an agent may submit, where the operator does not say otherwise; 0 switches each off. */
 export const SUBMIT_LIMITS = {
@@ -24,8 +24,6 @@ export const SUBMIT_LIMITS = {
 export type SubmitLimits = Readonly<typeof SUBMIT_LIMITS>
 
 export const SUBMIT_RATE_WINDOW_MS = 60_000
-/** Cooldowns that run. Beyond it the one that began first ends, and its agent may submit on that mint again. */
-export const COOLDOWNS_MAX = 1_000_000
 
 /** A client's clock may run ahead by this much, inclusive. */
 export const SNAPSHOT_AHEAD_MS_MAX = 30_000
@@ -50,12 +48,8 @@ export const SUGGESTION_CHARACTERS_MAX = 64
 export const SUBMISSIONS_IN_FLIGHT_MAX = 10_000
 /** How long others do not see the labels of a submission. */
 export const LABELS_DELAY_MS = 600_000
-/** Submissions whose labels are withheld. Beyond it the coverage never shows those of the oldest. */
-export const LABELS_WITHHELD_MAX = 1_000_000
 /** Cooldowns listed in an agent's standing: those that end first. */
 export const COOLDOWNS_LISTED_MAX = 100
-/** Mints whose analyses are counted. Beyond it further mints earn no bonus, so that no bonus is paid twice. */
-export const COVERED_MINTS_MAX = 1_000_000
 /** Accepted analyses that the public leaderboard shows as its goal. */
 export const ANALYSIS_GOAL = 10_000
 

@@ -6,9 +6,9 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { DAY_MS } from '../../src/lib/time.ts'
 import { IDEMPOTENCY_RESPONSES_MAX } from '../../src/schema/api/submissions.ts'
+import { COOLDOWNS_MAX, LABELS_WITHHELD_MAX } from '../../src/schema/recovered.ts'
 import * as limits from '../../src/store/limits.ts'
 import { statePath } from '../../src/store/paths.ts'
-import * as submissionLimits from '../../src/submissions/limits.ts'
 import { openTestStore } from '../store/support.ts'
 import { clockOf } from '../support/clock.ts'
 import { seedToken, submission, submit } from '../support/submission.ts'
@@ -51,12 +51,12 @@ async function fill(dataDir: string, atMs: number): Promise<void> {
   const mint = text('', 44)
   const moment = `'","atMs":${atMs}}]'`
   const ofAgent = `'[${atMs},{"agentId":"' || ${agent} ||`
-  await add('cooldowns', `${ofAgent} '","mint":"' || ${mint} || ${moment}`, limits.COOLDOWNS_MAX, 150)
+  await add('cooldowns', `${ofAgent} '","mint":"' || ${mint} || ${moment}`, COOLDOWNS_MAX, 150)
   await add('strikes', `${ofAgent} ${moment}`, limits.STRIKES_MAX, 100)
   await add('submitAttempts', `${ofAgent} ${moment}`, limits.SUBMIT_ATTEMPTS_MAX, 100)
   const labels = `'[${atMs},{"analysisId":"' || ${text('an_', 26)} || '","mint":"' || ${mint} ||
     '","sentiment":"bullish","score":7,"atMs":${atMs}}]'`
-  await add('recentLabels', labels, limits.RECENT_LABELS_MAX, 190)
+  await add('recentLabels', labels, LABELS_WITHHELD_MAX, 190)
   const answer = `'["' || ${agent} || ' ' || ${text('key-', 60)} || '",{"lsn":1,"index":0,"knownAtMs":${atMs},"row":{"agent_id":"' || ${agent} ||
     '","idempotency_key":"' || ${text('key-', 60)} || '","body_hash":"${'0'.repeat(64)}","status":201,"body":"${'x'.repeat(900)}","at":${atMs}}}]'`
   await add('idempotency', answer, IDEMPOTENCY_RESPONSES_MAX, 1_400)
@@ -112,9 +112,9 @@ test('a server with its state at every bound starts, is killed, and is backed up
   const store = await openTestStore(dataDir, { clock: clockOf(() => Date.now()) })
   const { cooldowns, idempotency, recentLabels, strikes } = store.recovered
   expect([cooldowns, idempotency, recentLabels, strikes].map(({ length }) => length)).toEqual([
-    limits.COOLDOWNS_MAX,
+    COOLDOWNS_MAX,
     IDEMPOTENCY_RESPONSES_MAX,
-    limits.RECENT_LABELS_MAX,
+    LABELS_WITHHELD_MAX,
     limits.STRIKES_MAX,
   ])
   expect(recentLabels.at(-1)).toMatchObject({ analysisId: second.body.analysisId })
@@ -122,9 +122,3 @@ test('a server with its state at every bound starts, is killed, and is backed up
   expect(JSON.stringify(idempotency.slice(-2))).toMatch(/"first".*"second"/)
   await store.close()
 }, 600_000)
-
-test('the server and its state remember as much as each other', () => {
-  expect(submissionLimits.COOLDOWNS_MAX).toBe(limits.COOLDOWNS_MAX)
-  expect(submissionLimits.LABELS_WITHHELD_MAX).toBe(limits.RECENT_LABELS_MAX)
-  expect(submissionLimits.COVERED_MINTS_MAX).toBe(limits.MINTS_COUNTED_MAX)
-})

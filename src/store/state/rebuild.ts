@@ -1,6 +1,7 @@
 // Makes the state anew where the state database is gone: sums, limits and the last commit from the lake's files, agents, keys and
 // bans from their copy. What follows is in the log. Remembered responses are nowhere else.
 import type { DuckDBConnection } from '@duckdb/node-api'
+import { COOLDOWNS_MAX, COVERED_MINTS_MAX, LABELS_WITHHELD_MAX } from '../../schema/recovered.ts'
 import { TABLES } from '../../schema/tables.ts'
 import { queryRows, queryValue, type ResultColumns, type ResultRow, runAll } from '../duckdb/query.ts'
 import {
@@ -20,14 +21,7 @@ import {
   type QuarantinedFile,
 } from '../lake/manifest.ts'
 import { selectAllRows, toReadableFiles } from '../lake/parquet-sql.ts'
-import {
-  COOLDOWNS_MAX,
-  MINTS_COUNTED_MAX,
-  RECENT_LABELS_MAX,
-  STATE_PIECE_ENTRIES,
-  STRIKES_MAX,
-  STRIKES_RECOVERED_MS,
-} from '../limits.ts'
+import { STATE_PIECE_ENTRIES, STRIKES_MAX, STRIKES_RECOVERED_MS } from '../limits.ts'
 import { readLog } from '../log/reader.ts'
 import { reopenOutcomesSql } from '../outcomes/outcome-sql.ts'
 import { logFolder } from '../paths.ts'
@@ -265,7 +259,7 @@ async function addCoverage({ connection, state, examples }: Sources): Promise<vo
     `SELECT mint, count(*)::DOUBLE AS count,
        coalesce(arg_max(sentiment, (known_at, analysis_id)) FILTER (${isShown}), '') AS "lastSentiment",
        coalesce(arg_max(score, (known_at, analysis_id)) FILTER (${isShown}), 0) AS "lastScore" FROM (${examples})
-     GROUP BY 1 ORDER BY min((known_at, analysis_id)) LIMIT ${MINTS_COUNTED_MAX}`,
+     GROUP BY 1 ORDER BY min((known_at, analysis_id)) LIMIT ${COVERED_MINTS_MAX}`,
     { mint: 'string', count: 'number', lastSentiment: 'string', lastScore: 'number' },
   )
   for await (const { mint, ...total } of mints) state.mintTotals.set(mint, total)
@@ -273,7 +267,7 @@ async function addCoverage({ connection, state, examples }: Sources): Promise<vo
     connection,
     latest(
       `SELECT analysis_id AS "analysisId", mint, sentiment, score, ${KNOWN} FROM (${examples}) WHERE NOT ${isShown}`,
-      RECENT_LABELS_MAX,
+      LABELS_WITHHELD_MAX,
     ),
     {
       analysisId: 'string',

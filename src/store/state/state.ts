@@ -1,14 +1,18 @@
 // The state: what the commits add up to, as far as the server needs it at a start. It depends on the commits alone, not on a
 // clock or a file, so that the server and the lake process derive the same state from the same log.
 import { IDEMPOTENCY_RESPONSES_MAX, IDEMPOTENCY_TTL_MS } from '../../schema/api/submissions.ts'
-import type { CooldownMoment, Moment, RecentLabels } from '../../schema/recovered.ts'
+import {
+  COOLDOWNS_MAX,
+  COVERED_MINTS_MAX,
+  type CooldownMoment,
+  LABELS_WITHHELD_MAX,
+  type Moment,
+  type RecentLabels,
+} from '../../schema/recovered.ts'
 import type { NewRow, Row, TableName } from '../../schema/tables.ts'
 import type { Outcome, OutcomeCounts } from '../../schema/vocabulary.ts'
 import {
   AGING_COMMITS_MIN,
-  COOLDOWNS_MAX,
-  MINTS_COUNTED_MAX,
-  RECENT_LABELS_MAX,
   STRIKES_MAX,
   STRIKES_RECOVERED_MS,
   SUBMIT_ATTEMPTS_MAX,
@@ -166,7 +170,7 @@ const ageLimits = ({ cooldownKeptMs, labelsDelayMs }: StateAges): Record<AgingTa
   cooldowns: { keptMs: cooldownKeptMs, entriesMax: COOLDOWNS_MAX },
   strikes: { keptMs: STRIKES_RECOVERED_MS, entriesMax: STRIKES_MAX },
   idempotency: { keptMs: IDEMPOTENCY_TTL_MS, entriesMax: IDEMPOTENCY_RESPONSES_MAX },
-  recentLabels: { keptMs: labelsDelayMs, entriesMax: RECENT_LABELS_MAX },
+  recentLabels: { keptMs: labelsDelayMs, entriesMax: LABELS_WITHHELD_MAX },
 })
 
 const addOne = (count: number): number => count + 1
@@ -238,7 +242,7 @@ function countOutcome(state: StoreState, agentId: string, outcome: Outcome): voi
 const APPLY: { readonly [Name in TableName]?: ApplyRow<StateRow<Name>> } = {
   training(state, placed) {
     const { analysis_id: analysisId, agent_id: agentId, mint, outcome, sentiment, score } = placed.row
-    if (state.mintTotals.size < MINTS_COUNTED_MAX || state.mintTotals.has(mint))
+    if (state.mintTotals.size < COVERED_MINTS_MAX || state.mintTotals.has(mint))
       state.mintTotals.update(mint, NO_ANALYSES, (total) => ({ ...total, count: total.count + 1 }))
     const atMs = getReceivedAtMs(placed)
     state.recentLabels.push(agedToMs(state, 'recentLabels'), { analysisId, mint, sentiment, score, atMs })
