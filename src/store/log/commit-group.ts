@@ -1,4 +1,4 @@
-// Commits that share one write: numbers them, encodes their lines, and answers each caller exactly once.
+// Commits that share one write: numbers them, encodes their lines, and answers their callers, of whom each gets the first answer.
 import type { QueuedCommit } from './commit-queue.ts'
 import type { LogError } from './errors.ts'
 import { commitText, type LineBuffer } from './segments/format.ts'
@@ -25,7 +25,6 @@ export class CommitGroup {
   readonly startedMs: number
   readonly #commits: readonly QueuedCommit[]
   readonly #results: AppendResult[]
-  #isAnswered = false
 
   /** Numbers the commits and adds their lines to `lines`. */
   constructor(commits: readonly QueuedCommit[], start: CommitGroupStart, lines: LineBuffer) {
@@ -50,15 +49,11 @@ export class CommitGroup {
   }
 
   acknowledge(): void {
-    if (this.#isAnswered) return
-    this.#isAnswered = true
     for (let index = 0; index < this.#commits.length; index++)
       this.#commits[index].resolve(this.#results[index])
   }
 
   refuse(error: LogError): void {
-    if (this.#isAnswered) return
-    this.#isAnswered = true
     for (const commit of this.#commits) commit.reject(error)
   }
 }
