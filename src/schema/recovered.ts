@@ -38,13 +38,13 @@ export interface RecoveredAgents {
 }
 
 export interface RecoveredLimits {
-  /** Of the last 60 s. */
+  /** Of the last 60 s at least. */
   submitAttempts: readonly TableRow<'submit_attempts'>[]
-  /** Of the last 24 h. */
+  /** Of the last 24 h at least. */
   idempotency: readonly TableRow<'idempotency'>[]
   /** Submissions whose cooldown may run, oldest first: the latest of an agent on a mint counts. */
   cooldowns: readonly CooldownMoment[]
-  /** Rejections of the last 30 days, from which strikes and suspensions follow. */
+  /** Rejections of the last 30 days at least, from which strikes and suspensions follow. */
   strikes: readonly Moment[]
 }
 

@@ -6,7 +6,7 @@ import { realpathSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { ulid } from 'ulid'
 import { assert } from '../lib/assert.ts'
-import { type Clock, readCautiously } from '../lib/clock.ts'
+import type { Clock } from '../lib/clock.ts'
 import { errorMessage } from '../lib/error-text.ts'
 import { makeFolderNow, syncPathNow } from '../lib/files.ts'
 import { SegmentError } from '../lib/segments/types.ts'
@@ -179,7 +179,7 @@ async function openLocked(options: StoreOptions, lock: FolderLock): Promise<Stor
       },
       applyTo(state, unflushed),
     )
-    const recovered = recoverFrom(state, readCautiously(clock).wallMs)
+    const recovered = recoverFrom(state)
     const { eventNo } = position
     const losses = await openLosses(dataDir, now(), log)
     const faults = new FaultLog(log, clock)

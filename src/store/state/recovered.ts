@@ -1,8 +1,6 @@
 // What the rest of the server needs after a start, taken from the state.
-import { IDEMPOTENCY_TTL_MS } from '../../schema/api/submissions.ts'
 import type { Recovered } from '../../schema/recovered.ts'
 import { type Column, type Row, TABLES, type TableName, type TableRow } from '../../schema/tables.ts'
-import { STRIKES_RECOVERED_MS, SUBMIT_ATTEMPTS_RECOVERED_MS } from '../limits.ts'
 import type { AgingQueue } from './aging-queue.ts'
 import type { PlacedRow, StateTable, StoreState } from './state.ts'
 
@@ -29,18 +27,15 @@ const byText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
 
 const byAgent = (a: { agentId: string }, b: { agentId: string }): number => byText(a.agentId, b.agentId)
 
-/** The values of a time after `sinceMs`. In one pass, because there may be a million. */
-function valuesSince<Value extends { atMs: number }>(queue: AgingQueue<Value>, sinceMs: number): Value[] {
-  const found: Value[] = []
-  for (const [, value] of queue.entries()) if (value.atMs > sinceMs) found.push(value)
-  return found
-}
+/** In one pass, because there may be a million. */
+const valuesOf = <Value>(queue: AgingQueue<Value>): Value[] =>
+  Array.from(queue.entries(), ([, value]) => value)
 
 /**
- * Rows are in the order of their commits, sums in the order of their keys. Entries too old at `nowMs` are left out. Each table is
- * emptied once it is read, so that a million agents are not twice in memory.
+ * Rows are in the order of their commits, sums in the order of their keys. Each table is emptied once it is read, so that a
+ * million agents are not twice in memory.
  */
-export function recoverFrom(state: StoreState, nowMs: number): Recovered {
+export function recoverFrom(state: StoreState): Recovered {
   const take = <Name extends StateTable, Taken>(
     name: Name,
     read: (table: StoreState[Name]) => Taken,
@@ -49,21 +44,14 @@ export function recoverFrom(state: StoreState, nowMs: number): Recovered {
     state[name].clear()
     return taken
   }
-  const { cooldownKeptMs } = state.ages
   return {
     agents: take('agents', (table) => completeRows('agents', table.values())),
     agentKeys: take('agentKeys', (table) => completeRows('agent_keys', table.values())),
     agentEvents: take('agentEvents', (table) => completeRows('agent_events', table.values())),
     submitAttempts: take('submitAttempts', (queue) =>
-      valuesSince(queue, nowMs - SUBMIT_ATTEMPTS_RECOVERED_MS).map(({ agentId, atMs }) => ({
-        agent_id: agentId,
-        at: atMs,
-      })),
+      valuesOf(queue).map(({ agentId, atMs }) => ({ agent_id: agentId, at: atMs })),
     ),
-    idempotency: take('idempotency', (table) => {
-      const recent = [...table.values()].filter(({ row }) => row.at > nowMs - IDEMPOTENCY_TTL_MS)
-      return completeRows('idempotency', recent)
-    }),
+    idempotency: take('idempotency', (table) => completeRows('idempotency', table.values())),
     xpTotals: take('agentTotals', (table) =>
       Array.from(table.entries(), ([agentId, total]) => ({ agentId, ...total })).sort(byAgent),
     ),
@@ -78,8 +66,8 @@ export function recoverFrom(state: StoreState, nowMs: number): Recovered {
         lastScore: lastSentiment === '' ? null : lastScore,
       })).sort((a, b) => byText(a.mint, b.mint)),
     ),
-    recentLabels: take('recentLabels', (queue) => valuesSince(queue, Number.NEGATIVE_INFINITY)),
-    cooldowns: take('cooldowns', (queue) => valuesSince(queue, nowMs - cooldownKeptMs)),
-    strikes: take('strikes', (queue) => valuesSince(queue, nowMs - STRIKES_RECOVERED_MS)),
+    recentLabels: take('recentLabels', valuesOf),
+    cooldowns: take('cooldowns', valuesOf),
+    strikes: take('strikes', valuesOf),
   }
 }

@@ -122,7 +122,7 @@ describe('a state', () => {
       fc.property(commits, (records) => {
         const state = new StoreState(OPTIONS)
         for (const record of records) applyCommit(state, record)
-        const { coverage, outcomeCounts, recentLabels } = recoverFrom(state, START_MS)
+        const { coverage, outcomeCounts, recentLabels } = recoverFrom(state)
         // One commit lets a quarter of the delay pass at most.
         let agedMs = 0
         const aged = records.map((record, index) => {
@@ -181,7 +181,7 @@ describe('a state', () => {
             }
             return state
           })
-          expect(recoverFrom(loaded, 0)).toEqual(recoverFrom(straight, 0))
+          expect(recoverFrom(loaded)).toEqual(recoverFrom(straight))
           expect([loaded.lsn, loaded.knownAtMs]).toEqual([straight.lsn, straight.knownAtMs])
         },
       ),
@@ -240,7 +240,7 @@ describe('a state', () => {
           value: JSON.stringify(value),
         })
       await connection.run('UPDATE state_position SET lsn = 5, known_at_ms = 1000')
-      const read = async () => recoverFrom(await loadWhole(connection), 1_000)
+      const read = async () => recoverFrom(await loadWhole(connection))
       const before = await read()
       expect(before).toMatchObject({
         submitAttempts: [{ agent_id: 'ag_1', at: 990 }],
@@ -268,10 +268,10 @@ describe('a state', () => {
         await connection.run(sql, { entries })
       }
       await connection.run(`UPDATE state_position SET lsn = 30000, known_at_ms = ${START_MS + 30_000}`)
-      const before = recoverFrom(await loadWhole(connection), START_MS)
+      const before = recoverFrom(await loadWhole(connection))
       expect(before.recentLabels).toHaveLength(30_000)
       await moveToChunks(connection)
-      expect(recoverFrom(await loadWhole(connection), START_MS)).toEqual(before)
+      expect(recoverFrom(await loadWhole(connection))).toEqual(before)
       let entryCount = 0
       for await (const piece of readState(connection)) {
         expect(piece.entryCount).toBeLessThanOrEqual(STATE_PIECE_ENTRIES)
@@ -300,7 +300,7 @@ describe('a state', () => {
         applyCommit(state, { lsn: lsn + commit, knownAtMs: fromMs + commit * stepMs, rows: [] })
     }
     const shown = (state: StoreState) =>
-      recoverFrom(state, START_MS).coverage.map(({ mint, lastScore }) => [mint, lastScore])
+      recoverFrom(state).coverage.map(({ mint, lastScore }) => [mint, lastScore])
     for (const [savedWith, expected] of [
       [long, [null, null]],
       [short, [5, null]],
@@ -340,7 +340,7 @@ describe('a state', () => {
         for (const record of records) applyCommit(once, record)
         for (const record of records) applyCommit(again, record)
         for (const record of records.slice(from % (records.length + 1))) applyCommit(again, record)
-        expect(recoverFrom(again, 0)).toEqual(recoverFrom(once, 0))
+        expect(recoverFrom(again)).toEqual(recoverFrom(once))
       }),
     )
   })
@@ -373,7 +373,7 @@ describe('what a state keeps', () => {
       ),
     )
     applyCommit(state, commit(2, 2_000, ['rejections', submission({ mint: 'B' })]))
-    const { cooldowns, strikes, submitAttempts } = recoverFrom(state, 0)
+    const { cooldowns, strikes, submitAttempts } = recoverFrom(state)
     expect(cooldowns).toEqual([
       { agentId: 'ag_1', mint: 'A', atMs: 990 },
       { agentId: 'ag_1', mint: 'B', atMs: 2_000 },
@@ -440,7 +440,7 @@ describe('what a state keeps', () => {
       const state = new StoreState(OPTIONS)
       applyCommit(state, commit(1, 1_000, ...rows))
       for (const [index, ms] of timesMs.entries()) applyCommit(state, commit(2 + index, ms))
-      return recoverFrom(state, 1_000)
+      return recoverFrom(state)
     }
     expect(keptAfter(40 * DAY_MS, 40 * DAY_MS + 1)).toEqual(keptAfter())
   })
@@ -454,6 +454,6 @@ describe('what a state keeps', () => {
     applyCommit(state, commit(1, 1_000, sanction('suspended', 1_000)))
     applyCommit(state, commit(2, 2_000, sanction('unbanned', 2_000)))
     applyCommit(state, commit(3, 3_000, sanction('banned', 500)))
-    expect(recoverFrom(state, 0).agentEvents.map(({ kind }) => kind)).toEqual(['unbanned', 'banned'])
+    expect(recoverFrom(state).agentEvents.map(({ kind }) => kind)).toEqual(['unbanned', 'banned'])
   })
 })
