@@ -106,14 +106,11 @@ export class LogWriter {
     const group = new CommitGroup(commits, this.#groupStart(segment), this.#lines)
     const { bytes } = this.#lines
     try {
-      const written = await this.#operations.run(
-        async (check) => {
-          if (segment === null) return this.#createSegment(bytes, check)
-          await segment.append(bytes, check)
-          return segment
-        },
-        () => this.#reportOverdue(group),
-      )
+      const written = await this.#run(async (check) => {
+        if (segment === null) return this.#createSegment(bytes, check)
+        await segment.append(bytes, check)
+        return segment
+      }, group)
       this.#current = written
       this.#become('stored')
       written.commits += group.size
@@ -133,10 +130,7 @@ export class LogWriter {
     this.#current = null
     this.#become('sealed')
     try {
-      await this.#operations.run(
-        (check) => segment.seal(this.lastLsn, check),
-        () => this.#reportOverdue(),
-      )
+      await this.#run((check) => segment.seal(this.lastLsn, check))
       this.#writesAhead = true
     } catch (error) {
       this.#reportFailure(error, 'the end record of a segment could not be written; its commits are durable')
@@ -149,9 +143,8 @@ export class LogWriter {
   async recover(): Promise<boolean> {
     if (!this.needsRecovery) return true
     try {
-      await this.#operations.run(
-        (check) => (this.#state === 'unsealed' ? this.#rewriteUnsealed(check) : this.#voidInDoubt(check)),
-        () => this.#reportOverdue(),
+      await this.#run((check) =>
+        this.#state === 'unsealed' ? this.#rewriteUnsealed(check) : this.#voidInDoubt(check),
       )
     } catch (error) {
       this.#reportFailure(error, 'the log could not recover from a failure yet; it will try again')
@@ -172,15 +165,12 @@ export class LogWriter {
     if (!this.#sealed.some((segment) => segment.firstLsn === firstLsn))
       throw new LogError('segment_removed', `${path} is not a sealed segment`)
     try {
-      await this.#operations.run(
-        async (check) => {
-          if (how === 'remove') await this.#disk.unlink(path).catch(ignoreMissing)
-          else await this.#disk.rename(path, `${path}${DAMAGED_SUFFIX}`).catch(ignoreMissing)
-          check()
-          await this.#disk.syncFolder(folder)
-        },
-        () => this.#reportOverdue(),
-      )
+      await this.#run(async (check) => {
+        if (how === 'remove') await this.#disk.unlink(path).catch(ignoreMissing)
+        else await this.#disk.rename(path, `${path}${DAMAGED_SUFFIX}`).catch(ignoreMissing)
+        check()
+        await this.#disk.syncFolder(folder)
+      })
     } catch (error) {
       this.#reportFailure(error, 'a segment could not be removed or renamed')
       throw new LogError(toLogErrorCode(error), `${path}: ${errorMessage(error)}`, { cause: error })
@@ -285,10 +275,12 @@ export class LogWriter {
   }
 
   #closeFile(segment: SegmentFile): Promise<void> {
-    return this.#operations.run(
-      () => segment.close(),
-      () => this.#reportOverdue(),
-    )
+    return this.#run(() => segment.close())
+  }
+
+  /** Runs work on the disk; where that is overdue, nothing else is run until it ends. @param group whose callers then are answered */
+  #run<Result>(work: (check: OverdueCheck) => Promise<Result>, group?: CommitGroup): Promise<Result> {
+    return this.#operations.run(work, () => this.#reportOverdue(group))
   }
 
   #reportOverdue(group?: CommitGroup): void {
