@@ -41,7 +41,6 @@ export class CommitLog {
   #isRecoveryDue = false
   readonly #backoff = new Backoff(limits.RECOVERY_RETRY_MS, limits.RECOVERY_RETRY_MAX_MS)
   #recoveryTimer: NodeJS.Timeout | null = null
-  #onRecoveryAttempted: () => void = () => undefined
   #onHang: () => void = () => undefined
   /** After `close`, nothing is started, even when a hanging operation ends: another process may own the folder by then. */
   #isStopped = false
@@ -58,12 +57,8 @@ export class CommitLog {
   /** Makes the first attempt to recover what the previous process left. Where it fails, appends are refused until one succeeds. */
   async start(): Promise<void> {
     if (!this.#writer.needsRecovery) return
-    const attempted = new Promise<void>((resolve) => {
-      this.#onRecoveryAttempted = resolve
-    })
     this.#isRecoveryDue = true
-    this.#wake()
-    await attempted
+    await this.#unlessHanging(this.#wake())
   }
 
   /** Stores rows as one commit. Resolves when they are durable; rejects with LogError, which says whether they may be stored. */
@@ -149,8 +144,16 @@ export class CommitLog {
     })
   }
 
-  #wake(): void {
+  #wake(): Promise<void> {
     this.#running ??= this.#run()
+    return this.#running
+  }
+
+  /** Waits until `work` is done, or an operation on the disk hangs. */
+  #unlessHanging(work: Promise<void>): Promise<void> {
+    const { promise: hangs, resolve } = Promise.withResolvers<void>()
+    this.#onHang = resolve
+    return Promise.race([work, hangs])
   }
 
   /** Does one thing per turn of the event loop, so that all appends of one turn share a group, until nothing is left to do. */
@@ -189,9 +192,7 @@ export class CommitLog {
 
   async #recover(): Promise<void> {
     this.#isRecoveryDue = false
-    const hasRecovered = await this.#writer.recover()
-    this.#onRecoveryAttempted()
-    if (hasRecovered) {
+    if (await this.#writer.recover()) {
       this.#backoff.reset()
       return
     }
@@ -207,7 +208,6 @@ export class CommitLog {
     this.#refuseQueued(hangingError())
     for (const task of this.#tasks.splice(0)) task.refuse(hangingError())
     this.#currentTask?.refuse(hangingError())
-    this.#onRecoveryAttempted()
     this.#onHang()
   }
 
@@ -218,9 +218,7 @@ export class CommitLog {
   }
 
   async #close(): Promise<void> {
-    const { promise: hangs, resolve } = Promise.withResolvers<void>()
-    this.#onHang = resolve
-    if (!this.#writer.isOverdue) await within(this.#timeoutMs, Promise.race([this.#finish(), hangs]))
+    if (!this.#writer.isOverdue) await within(this.#timeoutMs, this.#unlessHanging(this.#finish()))
     this.#isStopped = true
     clearTimeout(this.#recoveryTimer ?? undefined)
     this.#refuseQueued(closedError())
@@ -231,8 +229,7 @@ export class CommitLog {
     await this.#running
     this.#tasks.push({ run: () => this.#writer.sealSegment(), refuse: () => undefined })
     this.#tasks.push({ run: () => this.#writer.close(), refuse: () => undefined })
-    this.#wake()
-    await this.#running
+    await this.#wake()
   }
 }
 
