@@ -4,7 +4,6 @@ import type { Fetched } from './api.ts'
 import { formatAge, formatPercent } from './format.ts'
 import type { Live } from './live.ts'
 import { routeHref } from './router.ts'
-import { styles } from './styles.ts'
 
 /** The address of a link from a token, or null if it is not http(s). */
 function safeUrl(text: string | null | undefined): string | null {
@@ -54,7 +53,7 @@ export function meter(percent: number | null | undefined, label: string): Templa
   if (percent == null) return html`<span class="dim">–</span>`
   const text = formatPercent(percent, 0)
   const width = `${Math.min(100, Math.max(0, percent))}%`
-  return html`<span class="meter" role="img" aria-label="${label} ${text.replace('%', ' percent')}"><i style=${styles({ width })}></i></span><span class="meter-number" aria-hidden="true">${text}</span>`
+  return html`<span class="meter" role="img" aria-label="${label} ${text.replace('%', ' percent')}"><i .style=${`width: ${width}`}></i></span><span class="meter-number" aria-hidden="true">${text}</span>`
 }
 
 /** What a view shows where there is nothing yet: a sentence, and the next step with commands to copy. */

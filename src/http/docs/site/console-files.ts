@@ -43,11 +43,12 @@ const MODULES: Readonly<Record<string, string>> = {
   'lit-html/directives/guard.js': 'lit-html/directives/guard.js',
   'lit-html/directives/ref.js': 'lit-html/directives/ref.js',
   'lit-html/directives/repeat.js': 'lit-html/directives/repeat.js',
-  'lit-html/directive.js': 'lit-html/directive.js',
   'lightweight-charts': 'lightweight-charts/dist/lightweight-charts.standalone.production.mjs',
 }
 /** Files of packages that the modules above import. */
-const IMPORTED_BY_MODULES = ['lit-html/async-directive.js', 'lit-html/directive-helpers.js']
+const IMPORTED_BY_MODULES = ['async-directive', 'directive', 'directive-helpers'].map(
+  (name) => `lit-html/${name}.js`,
+)
 
 /** A file of the console. It is made when it is first asked for: a start should not wait for what few ask for. */
 export interface ConsoleFile {

@@ -9,7 +9,6 @@ import { formatCount, sentence } from '../../format.ts'
 import { keptForGood } from '../../kept.ts'
 import type { ListedRow } from '../../listed-fields.ts'
 import { type Route, replaceQuery, routeHref } from '../../router.ts'
-import { styles } from '../../styles.ts'
 import { type GridPlace, gridMove } from './grid-keys.ts'
 import { type CellContext, COLUMNS, type MarketColumn, SORT_DEFAULT, toSort } from './market-columns.ts'
 import { type MarketTotals, marketTotals, totalsBanner, totalsLine } from './market-totals.ts'
@@ -268,7 +267,7 @@ export class MarketView implements View {
         @pointerenter=${() => this.#pointed(true)} @pointerleave=${() => this.#pointed(false)}>
       <div class="row head" role="row" aria-rowindex="1">${COLUMNS.map((column, at) => this.#heading(column, at))}</div>
       ${isLoaded ? (this.#total === 0 ? this.#empty() : nothing) : this.#waiting()}
-      <div class="rows" role="rowgroup" style=${styles({ height: `${this.#total * rowPx}px`, '--step': `${rowPx}px` })}>
+      <div class="rows" role="rowgroup" .style=${`height: ${this.#total * rowPx}px; --step: ${rowPx}px`}>
         ${repeat(
           rows,
           ({ row }) => row.mint,
@@ -329,7 +328,7 @@ export class MarketView implements View {
       isTabStop: index === this.#tabRow,
     }
     const hasLeft = this.#window.hasLeft(row.mint)
-    return html`<div class="row ${hasLeft ? 'old' : ''}" title=${hasLeft ? LEFT_TITLE : nothing} role="row" aria-rowindex=${index + 2} data-index=${index} style=${styles({ top: `${index * this.#rowPx}px` })}>
+    return html`<div class="row ${hasLeft ? 'old' : ''}" title=${hasLeft ? LEFT_TITLE : nothing} role="row" aria-rowindex=${index + 2} data-index=${index} .style=${`top: ${index * this.#rowPx}px`}>
       ${COLUMNS.map((column) => html`<div class="cell ${column.name} ${column.class?.(row, context) ?? ''}" role="gridcell">${column.cell(row, context)}</div>`)}
     </div>`
   }
