@@ -10,7 +10,7 @@ import { LISTED_FIELDS, type ListedRow } from './listed-fields.ts'
 import type { PageSession } from './session.ts'
 import type { AnyTopic, WindowListener, WindowQuery, WindowSource } from './window-source.ts'
 
-/** A subscription that the server names after its subject (README of src/http/stream). */
+/** What a channel is of. */
 export type Topic = Exclude<AnyTopic, { topic: 'window' | 'market' }>
 type TopicName = Topic['topic']
 
@@ -42,7 +42,7 @@ export interface LiveListener {
 export type LiveState = 'connecting' | 'live' | 'waiting' | 'warming' | 'refused'
 
 interface Subscription {
-  /** What the page calls it, and the server in its reply. */
+  /** What the server calls it in its reply, with the name of its channel. */
   id: string
   /** As it is sent, without its operation. */
   request: object
@@ -62,17 +62,6 @@ const SILENCE_MS_MAX = 40_000
 const SILENCE_CHECK_MS = 5_000
 const PATH = '/api/v1/stream'
 const PROTOCOL = 'mintlake.json'
-
-const channelOf = (topic: Topic): string => {
-  switch (topic.topic) {
-    case 'token':
-      return `token:${topic.mint}`
-    case 'ohlc':
-      return `ohlc:${topic.mint}:${topic.tf ?? '1m'}`
-    case 'submissions':
-      return 'submissions'
-  }
-}
 
 /** What became of an attempt to connect. */
 interface Attempt {
@@ -104,10 +93,10 @@ export class Live implements WindowSource {
   refusal = ''
   readonly #session: PageSession
   readonly #listener: LiveListener
+  /** By their ids. */
   readonly #subscriptions = new Map<string, Subscription>()
-  /** What the server calls those that have names of its own: windows. */
   readonly #idByChannel = new Map<string, string>()
-  #windowCount = 0
+  #count = 0
   #socket: WebSocket | null = null
   #attempts = 0
   /** When a server that ended the socket wants it back. */
@@ -152,24 +141,21 @@ export class Live implements WindowSource {
     topic: Extract<Topic, { topic: Name }>,
     listener: ChannelListener<Name>,
   ): () => void {
-    return this.#add({ id: channelOf(topic), request: topic, listener, seq: null })
+    return this.#add(topic, listener)
   }
 
   /** It has no position: after a break it is sent again. */
   subscribeWindow(query: WindowQuery, listener: WindowListener): () => void {
-    const id = `window ${++this.#windowCount}`
-    const request = { topic: 'window', ...query, fields: LISTED_FIELDS }
-    return this.#add({ id, request, listener, seq: null })
+    return this.#add({ topic: 'window', ...query, fields: LISTED_FIELDS }, listener)
   }
 
-  #add(subscription: Subscription): () => void {
-    const { id, request } = subscription
+  #add(request: object, listener: Subscription['listener']): () => void {
+    const id = `${++this.#count}`
+    const subscription = { id, request, listener, seq: null }
     this.#subscriptions.set(id, subscription)
     this.#sendSubscribe(subscription)
     return () => {
-      if (this.#subscriptions.get(id) !== subscription) return
-      this.#subscriptions.delete(id)
-      this.#send({ op: 'unsubscribe', ...request })
+      if (this.#subscriptions.delete(id)) this.#send({ op: 'unsubscribe', ...request })
     }
   }
 
@@ -251,12 +237,12 @@ export class Live implements WindowSource {
     const listener: Partial<ChannelListener & WindowListener> = subscription?.listener ?? {}
     switch (message.event) {
       case 'subscribed':
-        if (subscription === undefined || listener.onOpen === undefined) break
+        if (subscription === undefined) return
         for (const [channel, id] of this.#idByChannel)
           if (!this.#subscriptions.has(id)) this.#idByChannel.delete(channel)
         this.#idByChannel.set(message.channel, subscription.id)
-        listener.onOpen()
-        return
+        listener.onOpen?.()
+        break
       case 'window':
         // They have the fields that were asked for.
         listener.onWindow?.({ ...message, rows: message.rows as readonly ListedRow[] })
@@ -292,9 +278,12 @@ export class Live implements WindowSource {
 
   #subscriptionOf(message: StreamMessage): Subscription | undefined {
     const isReply = message.event === 'subscribed' || message.event === 'error'
-    const name = isReply ? message.id : 'channel' in message ? message.channel : undefined
-    if (name === undefined) return undefined
-    return this.#subscriptions.get(this.#idByChannel.get(name) ?? name)
+    const id = isReply
+      ? message.id
+      : 'channel' in message
+        ? this.#idByChannel.get(message.channel)
+        : undefined
+    return id === undefined ? undefined : this.#subscriptions.get(id)
   }
 
   #fail(error: string, code: string, subscription: Subscription | undefined): void {
@@ -307,7 +296,7 @@ export class Live implements WindowSource {
           this.retryAtMs = null
           this.#setState('live')
         }
-        if (subscription !== undefined && this.#subscriptions.get(subscription.id) === subscription)
+        if (subscription !== undefined && this.#subscriptions.has(subscription.id))
           this.#sendSubscribe(subscription)
       }, REFUSED_RETRY_MS)
     }
