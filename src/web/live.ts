@@ -91,6 +91,8 @@ export class Live implements WindowSource {
   retryAtMs: number | null = null
   /** Why it is refused. */
   refusal = ''
+  /** When the server told something last, Unix ms; 0: it has not. */
+  lastMessageMs = 0
   readonly #session: PageSession
   readonly #listener: LiveListener
   /** By their ids. */
@@ -105,8 +107,6 @@ export class Live implements WindowSource {
   #wasLive = false
   /** When the latest connection was begun, Unix ms. */
   #openedMs = 0
-  /** When the last message came, Unix ms; 0: none has. */
-  #lastMessageMs = 0
   #retry: ReturnType<typeof setTimeout> | undefined
 
   /** @param session whose reads these are. */
@@ -115,11 +115,6 @@ export class Live implements WindowSource {
     this.#listener = listener
     setInterval(() => this.#checkSilence(), SILENCE_CHECK_MS)
     addEventListener('online', () => this.#connectNow())
-  }
-
-  /** When the server told something last, Unix ms. */
-  get lastMessageMs(): number {
-    return this.#lastMessageMs
   }
 
   /** Whether the connection is lost that there was: what the page shows is old. */
@@ -216,7 +211,7 @@ export class Live implements WindowSource {
   /** Browsers wait a minute for the other side of a socket that they close: one that is silent is not waited for. */
   #checkSilence(): void {
     const socket = this.#socket
-    if (socket === null || Date.now() - Math.max(this.#openedMs, this.#lastMessageMs) < SILENCE_MS_MAX) return
+    if (socket === null || Date.now() - Math.max(this.#openedMs, this.lastMessageMs) < SILENCE_MS_MAX) return
     const wasOpened = socket.readyState !== WebSocket.CONNECTING
     this.#socket = null
     socket.close()
@@ -232,7 +227,7 @@ export class Live implements WindowSource {
   }
 
   #receive(message: StreamMessage): void {
-    this.#lastMessageMs = Date.now()
+    this.lastMessageMs = Date.now()
     const subscription = this.#subscriptionOf(message)
     const listener: Partial<ChannelListener & WindowListener> = subscription?.listener ?? {}
     switch (message.event) {

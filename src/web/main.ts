@@ -55,12 +55,12 @@ class Console implements App {
     onMarketTime: (marketMs) => this.#marketTime.take(marketMs, this.session.isReplay),
   })
   route: Route = parseRoute(location.hash)
+  client = this.#createClient()
   #view: View
   #isScheduled = false
   #drawnAtMs = 0
   #shownInMenu = ''
   #dataTimer: ReturnType<typeof setTimeout> | undefined
-  #client: MintlakeClient
   #isSimulated = false
   #wasLive = false
   /** The ID of an element that gets the focus once it is drawn. */
@@ -70,7 +70,6 @@ class Console implements App {
 
   constructor(root: HTMLElement) {
     this.#root = root
-    this.#client = this.#createClient()
     this.#view = this.#createView()
   }
 
@@ -93,12 +92,8 @@ class Console implements App {
 
   setKey(key: string | null): void {
     keptInTab.set(KEY_ITEM, key)
-    this.#client = this.#createClient()
+    this.client = this.#createClient()
     this.invalidate()
-  }
-
-  get client(): MintlakeClient {
-    return this.#client
   }
 
   /** Views ask again by themselves, so a call that fails is told at once instead of being tried again. */
