@@ -31,7 +31,7 @@ export interface App {
 export interface View {
   title: string
   render(): TemplateResult
-  /** The address changed, but the view stays. @returns false to have the view made anew. */
+  /** The address changed, but is one of this view. @returns false to have the view made anew. */
   update?(route: Route): boolean
   /** Called after each frame in which the page was drawn. */
   drawn?(): void

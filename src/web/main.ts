@@ -147,8 +147,9 @@ class Console implements App {
 
   #navigate(): void {
     const route = parseRoute(location.hash)
+    const isOfView = route.view === this.route.view
     this.route = route
-    if (this.#view.update?.(route) !== true) {
+    if (!isOfView || this.#view.update?.(route) !== true) {
       this.#view.stop()
       this.#view = this.#createView()
       this.#focusNext ??= 'main'

@@ -43,8 +43,8 @@ export class CalibrationView implements View {
     )
   }
 
-  update(route: Route): boolean {
-    return route.view === 'calibration' && toHorizon(route.query.get('horizon')) === this.#chosen
+  update({ query }: Route): boolean {
+    return toHorizon(query.get('horizon')) === this.#chosen
   }
 
   stop(): void {

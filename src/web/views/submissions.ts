@@ -40,9 +40,8 @@ export class SubmissionsView implements View {
     )
   }
 
-  update({ view, query }: Route): boolean {
+  update({ query }: Route): boolean {
     return (
-      view === 'submissions' &&
       find(OUTCOMES, query.get('verdict')) === this.#outcome &&
       find(SENTIMENTS, query.get('says')) === this.#sentiment
     )

@@ -95,8 +95,8 @@ export class TryView implements View {
     this.#ask()
   }
 
-  update(route: Route): boolean {
-    return route.view === 'try' && route.id === this.#draft.mint
+  update({ id }: Route): boolean {
+    return id === this.#draft.mint
   }
 
   stop(): void {

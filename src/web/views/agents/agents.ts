@@ -103,8 +103,8 @@ export class AgentsView implements View {
     return this.#name ?? 'Agents'
   }
 
-  update(route: Route): boolean {
-    return route.view === 'agents' && route.id === this.#agentId
+  update({ id }: Route): boolean {
+    return id === this.#agentId
   }
 
   stop(): void {

@@ -117,7 +117,6 @@ export class MarketView implements View {
 
   /** Another tab, or an address that somebody has written, is another list of the same view. */
   update(route: Route): boolean {
-    if (route.view !== 'market') return false
     const state = toState(route)
     if (JSON.stringify(state) !== JSON.stringify(this.#state)) this.#show(state)
     return true

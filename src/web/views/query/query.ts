@@ -78,9 +78,8 @@ export class QueryView implements View {
     this.#sql = app.route.query.get('sql') ?? EXAMPLES[0].sql
   }
 
-  update(route: Route): boolean {
-    if (route.view !== 'query') return false
-    this.#sql = route.query.get('sql') ?? this.#sql
+  update({ query }: Route): boolean {
+    this.#sql = query.get('sql') ?? this.#sql
     return true
   }
 

@@ -54,9 +54,9 @@ export class TokenView implements View {
   }
 
   /** Another timeframe, scale or value needs another chart, and nothing else of the view. */
-  update(route: Route): boolean {
-    if (route.view !== 'token' || route.id !== this.#mint) return false
-    if (!this.#panel.isOf(route.query)) this.#renewPanel()
+  update({ id, query }: Route): boolean {
+    if (id !== this.#mint) return false
+    if (!this.#panel.isOf(query)) this.#renewPanel()
     return true
   }
 
