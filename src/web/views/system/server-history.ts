@@ -52,25 +52,18 @@ interface Span {
   lengthMs: number
 }
 
-/** Points of a line, in pieces where samples are missing. */
-function linePieces(timesMs: readonly number[], values: Values, top: number, span: Span): string[] {
-  const pieces: string[] = []
-  let points: string[] = []
-  const end = () => {
-    if (points.length > 1) pieces.push(points.join(' '))
-    points = []
-  }
+/** The path of a line, which begins anew where samples are missing. */
+function linePath(timesMs: readonly number[], values: Values, top: number, span: Span): string {
+  let path = ''
   for (const [at, value] of values.entries()) {
-    const timeMs = timesMs[at] ?? 0
-    const isAfterHole = at > 0 && timeMs - (timesMs[at - 1] ?? 0) > 3 * EVERY_MS
-    if (value === null || isAfterHole) end()
     if (value === null) continue
+    const timeMs = timesMs[at] ?? 0
+    const isGoingOn = values[at - 1] != null && timeMs - (timesMs[at - 1] ?? 0) <= 3 * EVERY_MS
     const x = WIDTH * (1 - (span.endMs - timeMs) / span.lengthMs)
     const y = HEIGHT - (value / top) * (HEIGHT - 2) - 1
-    points.push(`${x.toFixed(1)},${y.toFixed(1)}`)
+    path += `${isGoingOn ? 'L' : 'M'}${x.toFixed(1)},${y.toFixed(1)}`
   }
-  end()
-  return pieces
+  return path
 }
 
 export class ServerHistoryLines {
@@ -125,9 +118,7 @@ export class ServerHistoryLines {
         @pointermove=${(event: PointerEvent) => this.#point(event)} @pointerleave=${() => this.#leave()}>
         <line class="base" x1="0" x2=${WIDTH} y1=${HEIGHT - 0.5} y2=${HEIGHT - 0.5}></line>
         <line class="limit" x1="0" x2=${isMarked && limit !== null ? WIDTH : 0} y1=${limitY} y2=${limitY}></line>
-        <path d=${linePieces(timesMs, values, top, span)
-          .map((points) => `M${points.replaceAll(' ', 'L')}`)
-          .join('')}></path>
+        <path d=${linePath(timesMs, values, top, span)}></path>
         <line class="pointed" x1=${x} x2=${x} y1="0" y2=${pointedMs === null ? 0 : HEIGHT}></line>
       </svg>
       <small>${known.length === 0 ? 'none yet' : `${format(Math.min(...known))} to ${format(Math.max(...known))}`}${limit === null ? nothing : html`<span class="limit-text">${series.limitIs === 'least' ? 'at least' : 'at most'} ${format(limit)}</span>`}</small>
