@@ -1,12 +1,9 @@
-/** A value of a row, as JSON has it. */
-export type CsvValue = null | boolean | number | string | object
-
 /** A CSV field (RFC 4180). An empty string is quoted, so that it can be told from null. Lists and objects are JSON. */
-function csvField(value: CsvValue): string {
+function csvField(value: unknown): string {
   if (value === null) return ''
   const text = typeof value === 'object' ? JSON.stringify(value) : String(value)
   return text === '' || /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
 }
 
 /** A row as a line of CSV with its line feed. */
-export const csvLine = (row: readonly CsvValue[]): string => `${row.map(csvField).join(',')}\n`
+export const csvLine = (row: readonly unknown[]): string => `${row.map(csvField).join(',')}\n`

@@ -2,7 +2,7 @@
 import { html, nothing, type TemplateResult } from 'lit-html'
 import { guard } from 'lit-html/directives/guard.js'
 import { createClient, MintlakeError, type QueryResult } from '../../../client/index.ts'
-import { type CsvValue, csvLine } from '../../../lib/text/csv.ts'
+import { csvLine } from '../../../lib/text/csv.ts'
 import { errorText, requireSendable } from '../../api.ts'
 import type { App, View } from '../../app.ts'
 import { copyable, emptyState, enteredText, urlFlag } from '../../dom.ts'
@@ -18,27 +18,18 @@ const IS_NUMBER = /^(U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|FLOAT|DOUBLE|DECIMAL)/
 const IS_FORMULA = /^[=+\-@\t\r]/
 const REVOKE_MS = 10_000
 
-/** A value as JSON has it; the answer is JSON, so it is nothing else. */
-const toValue = (value: unknown): CsvValue =>
-  typeof value === 'string' ||
-  typeof value === 'number' ||
-  typeof value === 'boolean' ||
-  typeof value === 'object'
-    ? value
-    : null
-
 const resultTable = ({ data: { columns, rows } }: QueryResult): TemplateResult => {
   const classes = columns.map(({ type }) => (IS_NUMBER.test(type) && !type.endsWith('[]') ? 'num' : ''))
   return html`<div class="card below result" tabindex="0" role="region" aria-label="Result">
     <table class="plain">
       <thead><tr>${columns.map(({ name, type }, at) => html`<th class=${classes[at] ?? ''} title=${type}>${name}</th>`)}</tr></thead>
-      <tbody>${rows.map((row) => html`<tr>${row.map((value, at) => cell(toValue(value), classes[at] ?? ''))}</tr>`)}</tbody>
+      <tbody>${rows.map((row) => html`<tr>${row.map((value, at) => cell(value, classes[at] ?? ''))}</tr>`)}</tbody>
     </table>
     ${rows.length === 0 ? html`<p class="note">The result has no rows.</p>` : ''}
   </div>`
 }
 
-function cell(value: CsvValue, className: string): TemplateResult {
+function cell(value: unknown, className: string): TemplateResult {
   if (value === null) return html`<td class="dim ${className}">NULL</td>`
   const text = typeof value === 'object' ? JSON.stringify(value) : `${value}`
   const isCut = text.length > CELL_CHARACTERS_MAX
@@ -49,9 +40,9 @@ function cell(value: CsvValue, className: string): TemplateResult {
 
 /** Saves all rows (RFC 4180). A text that a spreadsheet would run gets a quote before it. */
 function saveAsCsv({ data: { columns, rows } }: QueryResult): void {
-  const harmless = (value: CsvValue): CsvValue =>
+  const harmless = (value: unknown): unknown =>
     typeof value === 'string' && IS_FORMULA.test(value) && Number.isNaN(Number(value)) ? `'${value}` : value
-  const lines = [columns.map(({ name }) => name), ...rows.map((row) => row.map(toValue))]
+  const lines = [columns.map(({ name }) => name), ...rows]
   const text = lines.map((line) => csvLine(line.map(harmless))).join('')
   const url = URL.createObjectURL(new Blob([text], { type: 'text/csv' }))
   Object.assign(document.createElement('a'), { href: url, download: 'mintlake-query.csv' }).click()
