@@ -76,12 +76,6 @@ export class MarketWindow {
     return mint === undefined ? undefined : this.#rows.get(mint)
   }
 
-  /** Where a token is shown; -1: nowhere. */
-  indexOf(mint: string): number {
-    const at = this.#shown.indexOf(mint)
-    return at === -1 ? -1 : at + this.#shownOffset
-  }
-
   /** Another list: from its top, at once. What is shown stays until it is there. */
   show(query: ListQuery): void {
     this.#query = query
