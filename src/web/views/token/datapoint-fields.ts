@@ -183,7 +183,7 @@ const paidIn = (quoteMint: string | null) =>
 export const tradesTable = ({ recentTrades, quoteMint }: DataPoint, nowMs: number): TemplateResult => html`
   <section class="card">
     <h2>Latest trades${paidIn(quoteMint)}</h2>
-    <div class="scroll-y trades-room" tabindex="0" role="region" aria-label="Latest trades">${
+    <div class="trades-room" tabindex="0" role="region" aria-label="Latest trades">${
       recentTrades.length === 0
         ? html`<p class="note">None yet.</p>`
         : html`<table class="plain"><thead><tr><th>Side</th><th class="num">SOL</th><th>Wallet</th><th class="num">Ago</th></tr></thead>
