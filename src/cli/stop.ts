@@ -5,7 +5,7 @@ import type { Terminal } from './terminal.ts'
 export class Stopped extends Error {
   readonly reason: 'interrupted' | 'timedOut'
 
-  constructor(reason: Stopped['reason'], afterMs: number) {
+  constructor(reason: Stopped['reason'], afterMs = 0) {
     super(reason === 'timedOut' ? `ended after ${afterMs / 1_000} s; see --timeout` : 'interrupted')
     this.reason = reason
   }
@@ -16,23 +16,21 @@ export class Stop {
   /** Interrupts what is running, where that does not follow `signal`. The work sets it. */
   act: () => void = () => {}
   readonly #stopping = new AbortController()
-  /** Is aborted once the work has to stop. */
+  /** Is aborted with Stopped once the work has to stop. */
   readonly signal: AbortSignal = this.#stopping.signal
-  readonly #timeoutMs: number
-  readonly #timer: NodeJS.Timeout | null
+  readonly #timer: NodeJS.Timeout | undefined
   readonly #forget: () => void
-  #reason: Stopped['reason'] | null = null
 
   /** `timeoutMs` 0 means no time limit. */
   constructor(terminal: Terminal, timeoutMs = 0) {
-    this.#timeoutMs = timeoutMs
-    this.#timer = timeoutMs === 0 ? null : setTimeout(() => this.#stop('timedOut'), timeoutMs)
-    this.#forget = terminal.onInterrupt(() => this.#stop('interrupted'))
+    if (timeoutMs > 0)
+      this.#timer = setTimeout(() => this.#stop(new Stopped('timedOut', timeoutMs)), timeoutMs)
+    this.#forget = terminal.onInterrupt(() => this.#stop(new Stopped('interrupted')))
   }
 
   /** Throws Stopped once the work has to stop. */
   check(): void {
-    if (this.#reason !== null) throw new Stopped(this.#reason, this.#timeoutMs)
+    this.signal.throwIfAborted()
   }
 
   /** Runs the work. An error that `isEnd` recognises as caused by the interruption becomes Stopped. */
@@ -46,18 +44,13 @@ export class Stop {
       if (isEnd(error)) this.check()
       throw error
     } finally {
-      this.#end()
+      clearTimeout(this.#timer)
+      this.#forget()
     }
   }
 
-  #end(): void {
-    if (this.#timer !== null) clearTimeout(this.#timer)
-    this.#forget()
-  }
-
-  #stop(reason: Stopped['reason']): void {
-    this.#reason ??= reason
-    this.#stopping.abort()
+  #stop(reason: Stopped): void {
+    this.#stopping.abort(reason)
     this.act()
   }
 }
