@@ -3,6 +3,7 @@
 import { crc32 } from 'node:zlib'
 import { z } from 'zod'
 import { safeParse } from '../safe-parse.ts'
+import { parseJson } from '../text/json-text.ts'
 import { CheckpointError } from './checkpoint-error.ts'
 import { TextColumn } from './text-column.ts'
 
@@ -77,7 +78,7 @@ export class SectionReader {
   }
 
   json<Value>(name: string, schema: z.ZodType<Value>): Value {
-    return parseJson(name, Buffer.from(this.bytes(name)).toString(), schema)
+    return parseSection(name, Buffer.from(this.bytes(name)).toString(), schema)
   }
 
   /** Texts of a section, which hold on to its bytes. @param count how many there must be. */
@@ -120,16 +121,8 @@ function fill(name: string, target: Numbers, bytes: Uint8Array): void {
 export const wrongLength = (name: string): CheckpointError =>
   new CheckpointError(`The section ${name} does not have the length that others imply.`)
 
-export function parseJson<Value>(name: string, text: string, schema: z.ZodType<Value>): Value {
-  const parsed = safeParse(schema, parse(name, text))
+export function parseSection<Value>(name: string, text: string, schema: z.ZodType<Value>): Value {
+  const parsed = safeParse(schema, parseJson(text))
   if (!parsed.success) throw new CheckpointError(`The section ${name} does not have the form of one.`)
   return parsed.data
-}
-
-function parse(name: string, text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    throw new CheckpointError(`The section ${name} is no JSON.`)
-  }
 }

@@ -6,7 +6,7 @@ import { assert } from '../../lib/assert.ts'
 import { CheckpointError } from '../../lib/sections/checkpoint-error.ts'
 import {
   jsonSection,
-  parseJson,
+  parseSection,
   type Saved,
   type Section,
   type SectionIndex,
@@ -156,7 +156,7 @@ function readHead(read: (name: string) => Uint8Array | null): z.infer<typeof hea
   const text = Buffer.from(bytes).toString()
   const json = text.slice(text.indexOf(' ') + 1)
   if (text !== `${crc32(json)} ${json}`) throw new CheckpointError('The head of the checkpoint is damaged.')
-  const head = parseJson(HEAD, json, headSchema)
+  const head = parseSection(HEAD, json, headSchema)
   if (FORMATS_READ.includes(head.format) && LAYOUTS_READ.includes(head.layout)) return head
   throw new CheckpointError('The checkpoint was written by a version of Mintlake with another format.')
 }
