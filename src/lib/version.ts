@@ -1,9 +1,6 @@
 // The version of Mintlake, as package.json has it: in a clone and in the package it lies two folders above.
 import { readFileSync } from 'node:fs'
-import { z } from 'zod'
 
-const { version } = z
-  .object({ version: z.string() })
-  .parse(JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')))
+const manifest = readFileSync(new URL('../../package.json', import.meta.url), 'utf8')
 
-export const MINTLAKE_VERSION = version
+export const MINTLAKE_VERSION: string = JSON.parse(manifest).version
