@@ -1,22 +1,12 @@
 // @module-tag drill
 // Lists of analyses while they change, in a real browser: all rows that are shown stay current.
-import type { Browser, Page, Request } from 'playwright-core'
-import {
-  afterAll,
-  afterEach,
-  beforeAll,
-  beforeEach,
-  describe,
-  expect,
-  onTestFinished,
-  test,
-  vi,
-} from 'vitest'
+import type { Page, Request } from 'playwright-core'
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { freePort } from '../support/free-port.ts'
 import { seedToken, submission, submit, VALUES } from '../support/submission.ts'
 import { openTestServer, type TestServer } from '../support/test-server.ts'
-import { changeAnswers, closeBrowser, hasBrowser, openBrowser, openPage, skipped } from './browser.ts'
+import { changeAnswers, describeInBrowser, openPage } from './browser.ts'
 
 const MINTS = Array.from({ length: 80 }, (_, at) => mintOfSymbol(`listed ${at}`))
 const EVERY_MS = 30_000
@@ -25,8 +15,8 @@ const rows = (page: Page) => page.locator('table.analyses tbody tr')
 const saying = (page: Page, text: string) => rows(page).filter({ hasText: text }).count()
 
 /** A page whose clock can be put forward, and the addresses of the lists that it reads. */
-async function openList(browser: Browser, { url }: TestServer, hash: string) {
-  const { page, faults } = await openPage(browser, 'about:blank')
+async function openList({ url }: TestServer, hash: string) {
+  const { page, faults } = await openPage('about:blank')
   const reads: string[] = []
   const isOfList = (url: string) => new URL(url).pathname === '/api/v1/analysis'
   page.on('response', (response) => {
@@ -60,13 +50,7 @@ async function readAgain({ page, reads, isRead }: Awaited<ReturnType<typeof open
   await isRead()
 }
 
-describe.skipIf(!hasBrowser)(`lists of analyses${skipped}`, () => {
-  let browser: Browser
-  beforeAll(async () => {
-    browser = await openBrowser()
-  })
-  afterAll(() => closeBrowser(browser))
-
+describeInBrowser('lists of analyses', () => {
   test('half a point of XP is shown wherever XP is', async () => {
     const server = await openTestServer()
     const { client } = server
@@ -75,7 +59,7 @@ describe.skipIf(!hasBrowser)(`lists of analyses${skipped}`, () => {
     const snapshot = { priceUsd: VALUES.priceUsd * 1.3, snapshotAt: Date.now() }
     const { body } = await submit(client, await client.register('halved'), submission(mint, { snapshot }))
     expect(body).toMatchObject({ outcome: 'unvalidated', xpEarned: 12.5 })
-    const { page } = await openPage(browser, server.url, '#/submissions')
+    const { page } = await openPage(server.url, '#/submissions')
     const row = page.getByRole('row').filter({ hasText: 'halved' })
     await row.getByText('12.5', { exact: true }).waitFor()
     await page.goto(`${server.url}/#/agents`)
@@ -128,7 +112,7 @@ describe.skipIf(!hasBrowser)(`lists of analyses${skipped}`, () => {
     ])(
       '%s has the label and the return of each, and reads no more than it needs',
       async (_, hash) => {
-        const list = await openList(browser, server, hash.replace('AGENT', agentId))
+        const list = await openList(server, hash.replace('AGENT', agentId))
         const { page, faults, reads } = list
         await submitOn(MINTS.slice(1))
         await labelsAreShown()
@@ -162,7 +146,7 @@ describe.skipIf(!hasBrowser)(`lists of analyses${skipped}`, () => {
 
     test('once the oldest is shown, nothing older is offered', async () => {
       await submitOn(MINTS.slice(1))
-      const list = await openList(browser, server, '#/submissions')
+      const list = await openList(server, '#/submissions')
       const { page } = list
       const older = page.getByRole('button', { name: 'Older' })
       await page.route('**/api/v1/analysis?*cursor=*', (route) => route.abort())
@@ -186,7 +170,7 @@ describe.skipIf(!hasBrowser)(`lists of analyses${skipped}`, () => {
         await server.client.register('gone'),
         submission(await seedToken(server.client, Date.now())),
       )
-      const { page } = await openList(browser, server, '#/submissions')
+      const { page } = await openList(server, '#/submissions')
       await server.remove()
       await page.locator('.connection.waiting').waitFor()
       server = await openTestServer(settings)
@@ -196,7 +180,7 @@ describe.skipIf(!hasBrowser)(`lists of analyses${skipped}`, () => {
     }, 60_000)
 
     test('whoever comes back to the page has it read then', async () => {
-      const list = await openList(browser, server, '#/submissions')
+      const list = await openList(server, '#/submissions')
       const { page, reads } = list
       const show = (isHidden: boolean) =>
         page.evaluate(`Object.defineProperty(document, 'hidden', { value: ${isHidden}, configurable: true })
@@ -210,7 +194,7 @@ describe.skipIf(!hasBrowser)(`lists of analyses${skipped}`, () => {
     })
 
     test('where too many are new to read them at once, the list ends above the gap', async () => {
-      const list = await openList(browser, server, `#/agents/${agentId}`)
+      const list = await openList(server, `#/agents/${agentId}`)
       const { page } = list
       // Pages are shorter here.
       await page.route('**/api/v1/analysis?*', (route) => {

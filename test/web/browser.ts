@@ -9,6 +9,7 @@ import {
   chromium,
   type Page,
 } from 'playwright-core'
+import { afterAll, beforeAll, describe } from 'vitest'
 
 const CHROMIUM = process.env.CHROMIUM_PATH ?? '/usr/bin/chromium'
 export const hasBrowser = existsSync(CHROMIUM)
@@ -25,9 +26,21 @@ export async function closeSession(session: BrowserContext): Promise<void> {
   await session.close()
 }
 
-export async function closeBrowser(browser: Browser): Promise<void> {
-  await Promise.all(browser.contexts().map(closeSession))
-  await browser.close()
+let browser: Browser
+
+/** Tests in a browser of their own. They are skipped where there is none. */
+export function describeInBrowser(name: string, tests: () => void): void {
+  describe.skipIf(!hasBrowser)(`${name}${skipped}`, () => {
+    beforeAll(async () => {
+      browser = await openBrowser()
+    })
+    tests()
+    // What is to be done last is done first: pages are closed before the servers of the tests.
+    afterAll(async () => {
+      await Promise.all(browser.contexts().map(closeSession))
+      await browser.close()
+    })
+  })
 }
 
 /** What an answer's text says, of any type. */
@@ -57,7 +70,6 @@ export interface WatchedPage {
 
 /** A page of its own session. `origin`: the only server that it may speak to. */
 export async function openPage(
-  browser: Browser,
   origin: string,
   hash = '',
   options: BrowserContextOptions = {},

@@ -1,16 +1,14 @@
 // @module-tag drill
 // The console lives within the reads of an anonymous reader, and says what it is. That nothing shifts: late-answers.drill.test.ts.
-import type { Browser } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { openTestServer, type TestServer } from '../support/test-server.ts'
-import { closeBrowser, hasBrowser, openBrowser, openPage, skipped } from './browser.ts'
+import { describeInBrowser, openPage } from './browser.ts'
 
 const MINTS = Array.from({ length: 12 }, (_, at) => mintOfSymbol(`calm ${at}`))
 const READS_MAX = 30
 
-describe.skipIf(!hasBrowser)(`the calm of the console${skipped}`, () => {
-  let browser: Browser
+describeInBrowser('the calm of the console', () => {
   let server: TestServer
   const trade = (at: number, priceUsd: number) => ({
     ...{ type: 'trade', mint: MINTS[at], ts: Date.now(), side: 'buy' },
@@ -18,23 +16,17 @@ describe.skipIf(!hasBrowser)(`the calm of the console${skipped}`, () => {
   })
 
   beforeAll(async () => {
-    ;[browser, server] = await Promise.all([
-      openBrowser(),
-      openTestServer({ 'read-limit-anonymous': `${READS_MAX}` }),
-    ])
+    server = await openTestServer({ 'read-limit-anonymous': `${READS_MAX}` })
     const token = (mint: string, at: number) => ({
       ...{ type: 'token', mint, ts: Date.now() },
       ...{ name: `Calm ${at}`, symbol: `CALM${at}` },
     })
     await server.client.push(...MINTS.map(token), ...MINTS.map((_, at) => trade(at, 0.5)))
   })
-  afterAll(async () => {
-    await closeBrowser(browser)
-    await server.remove()
-  })
+  afterAll(() => server.remove())
 
   test('every view and several tokens within a minute take no more reads than anybody has', async () => {
-    const { page, faults } = await openPage(browser, server.url)
+    const { page, faults } = await openPage(server.url)
     const statuses: number[] = []
     page.on('response', (response) => {
       if (new URL(response.url()).pathname.startsWith('/api/')) statuses.push(response.status())
@@ -68,7 +60,7 @@ describe.skipIf(!hasBrowser)(`the calm of the console${skipped}`, () => {
   })
 
   test('each view has a title of its own, the page an icon', async () => {
-    const { page } = await openPage(browser, server.url, '#/system')
+    const { page } = await openPage(server.url, '#/system')
     await expect.poll(() => page.title()).toBe('System · Mintlake')
     await page.goto(`${server.url}/#/query`)
     await expect.poll(() => page.title()).toBe('Query · Mintlake')
@@ -83,7 +75,7 @@ describe.skipIf(!hasBrowser)(`the calm of the console${skipped}`, () => {
   })
 
   test('where the browser keeps no data of sites, the page is there, and keeps what was chosen itself', async () => {
-    const { page, faults } = await openPage(browser, 'about:blank')
+    const { page, faults } = await openPage('about:blank')
     await page.addInitScript(`for (const name of ['localStorage', 'sessionStorage'])
       Object.defineProperty(window, name, { get() { throw new DOMException('Access is denied', 'SecurityError') } })`)
     await page.goto(server.url)
@@ -102,7 +94,7 @@ describe.skipIf(!hasBrowser)(`the calm of the console${skipped}`, () => {
   test('data that is made up is marked in every view', async () => {
     const simulated = await openTestServer({ feed: 'simulator', simulator: 'tokens=20' })
     for (const view of ['market', 'agents']) {
-      const { page } = await openPage(browser, simulated.url, `#/${view}`)
+      const { page } = await openPage(simulated.url, `#/${view}`)
       await page.getByText('SIMULATED', { exact: true }).waitFor()
     }
     await simulated.remove()

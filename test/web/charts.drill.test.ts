@@ -1,23 +1,22 @@
 // @module-tag drill
 // The chart of a token: content that fits, the legend at the crosshair, switches, marks, one time zone.
-import type { Browser, Page } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { DAY_MS } from '../../src/lib/time.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { submission, submit } from '../support/submission.ts'
 import { openTestServer, type TestServer } from '../support/test-server.ts'
-import { changeAnswers, closeBrowser, hasBrowser, openBrowser, openPage, skipped } from './browser.ts'
+import { changeAnswers, describeInBrowser, openPage } from './browser.ts'
 
 const MINT = mintOfSymbol('chart')
 const MINUTE_MS = 60_000
 
-describe.skipIf(!hasBrowser)(`charts of the console${skipped}`, () => {
-  let browser: Browser
+describeInBrowser('charts of the console', () => {
   let server: TestServer
   const nowMs = Math.floor(Date.now() / MINUTE_MS) * MINUTE_MS
 
   beforeAll(async () => {
-    ;[browser, server] = await Promise.all([openBrowser(), openTestServer()])
+    server = await openTestServer()
     const trade = (priceUsd: number, ts: number) => ({
       ...{ type: 'trade', mint: MINT, ts, side: 'buy', tokenAmount: 1_000, priceUsd },
     })
@@ -32,10 +31,7 @@ describe.skipIf(!hasBrowser)(`charts of the console${skipped}`, () => {
     const answer = await submit(server.client, key, submission(MINT))
     expect(answer.status, answer.text).toBe(201)
   })
-  afterAll(async () => {
-    await closeBrowser(browser)
-    await server.remove()
-  })
+  afterAll(() => server.remove())
 
   const legend = (page: Page) => page.locator('.chart-legend')
   const drawn = (page: Page) =>
@@ -60,7 +56,7 @@ describe.skipIf(!hasBrowser)(`charts of the console${skipped}`, () => {
   }
 
   test('two days are two broad candles in the middle, with a free margin at the right', async () => {
-    const { page, faults } = await openPage(browser, server.url, `#/token/${MINT}?tf=1d`)
+    const { page, faults } = await openPage(server.url, `#/token/${MINT}?tf=1d`)
     await legend(page).waitFor()
     const [first, second] = [DAY_MS, 0].map((ago) => new Date(nowMs - ago).toISOString().slice(0, 10))
     const times = await timesUnderPointer(page)
@@ -73,7 +69,7 @@ describe.skipIf(!hasBrowser)(`charts of the console${skipped}`, () => {
   })
 
   test('a day without a trade is a short hole: what was before it is still in sight', async () => {
-    const { page } = await openPage(browser, server.url, `#/token/${MINT}?tf=1m`, { timezoneId: 'UTC' })
+    const { page } = await openPage(server.url, `#/token/${MINT}?tf=1m`, { timezoneId: 'UTC' })
     await legend(page).getByText('C $1.50').waitFor()
     const at = (ms: number) => new Date(ms).toISOString().slice(0, 16).replace('T', ' ')
     const times = await timesUnderPointer(page)
@@ -91,7 +87,7 @@ describe.skipIf(!hasBrowser)(`charts of the console${skipped}`, () => {
       ...{ side: 'buy', tokenAmount: 1_000, priceUsd },
     }))
     await server.client.push({ type: 'token', mint, ts: nowMs, name: 'Steep', symbol: 'STEEP' }, ...trades)
-    const { page, faults } = await openPage(browser, server.url, `#/token/${mint}?tf=1m`)
+    const { page, faults } = await openPage(server.url, `#/token/${mint}?tf=1m`)
     await legend(page).getByText('C $20.00').waitFor()
     const times = await timesUnderPointer(page)
     expect(faults).toEqual([])
@@ -106,7 +102,7 @@ describe.skipIf(!hasBrowser)(`charts of the console${skipped}`, () => {
       priceUsd: 1 + second / 1_000,
     })
     await server.client.push({ type: 'token', mint, ts: startMs, name: 'Long', symbol: 'LONG' }, secondOf(0))
-    const { page, faults } = await openPage(browser, server.url, `#/token/${mint}?tf=1s`)
+    const { page, faults } = await openPage(server.url, `#/token/${mint}?tf=1s`)
     const label = () => page.locator('.chart').getAttribute('aria-label')
     await legend(page).getByText('C $1.00').waitFor()
     const counts: number[] = []
@@ -128,7 +124,7 @@ describe.skipIf(!hasBrowser)(`charts of the console${skipped}`, () => {
   }, 60_000)
 
   test('the legend has the values under the crosshair, and of the newest bar otherwise', async () => {
-    const { page } = await openPage(browser, server.url, `#/token/${MINT}?tf=1m`)
+    const { page } = await openPage(server.url, `#/token/${MINT}?tf=1m`)
     await legend(page).getByText('C $1.50').waitFor()
     await legend(page)
       .getByText('▼ 25.0%')
@@ -144,7 +140,7 @@ describe.skipIf(!hasBrowser)(`charts of the console${skipped}`, () => {
   })
 
   test('an analysis is a mark on its bar, with its verdict and what became of it in the legend', async () => {
-    const { page } = await openPage(browser, 'about:blank')
+    const { page } = await openPage('about:blank')
     await changeAnswers(page, '**/api/v1/analysis?*', (answer) => {
       for (const analysis of answer.data) analysis.outcomes.fwd_ret_5m = 0.031
       return answer
@@ -160,7 +156,7 @@ describe.skipIf(!hasBrowser)(`charts of the console${skipped}`, () => {
   })
 
   test('log and market cap stand in the address, and outlive a change of the timeframe', async () => {
-    const { page, faults } = await openPage(browser, server.url, `#/token/${MINT}`)
+    const { page, faults } = await openPage(server.url, `#/token/${MINT}`)
     await legend(page).waitFor()
     await page.getByRole('button', { name: 'log' }).click()
     await page.getByRole('button', { name: 'market cap' }).click()
@@ -183,7 +179,7 @@ describe.skipIf(!hasBrowser)(`charts of the console${skipped}`, () => {
   })
 
   test('where the zone is switched while the library is on its way, there is one chart, and it goes on', async () => {
-    const { page } = await openPage(browser, 'about:blank', '', { timezoneId: 'Europe/Berlin' })
+    const { page } = await openPage('about:blank', '', { timezoneId: 'Europe/Berlin' })
     const { promise: isReleased, resolve: release } = Promise.withResolvers<void>()
     await page.route('**/token-chart.js', async (route) => {
       await isReleased
@@ -200,7 +196,7 @@ describe.skipIf(!hasBrowser)(`charts of the console${skipped}`, () => {
   })
 
   test('a library that does not come is told, with the way to have it', async () => {
-    const { page } = await openPage(browser, 'about:blank')
+    const { page } = await openPage('about:blank')
     let asked = 0
     await page.route('**/token-chart.js', (route) => (asked++ === 0 ? route.abort() : route.continue()))
     await page.goto(`${server.url}/#/token/${MINT}`)
@@ -211,7 +207,7 @@ describe.skipIf(!hasBrowser)(`charts of the console${skipped}`, () => {
   })
 
   test('market capitalisation follows the supply, as far as it is known', async () => {
-    const { page } = await openPage(browser, server.url, `#/token/${MINT}?tf=1d&value=cap`)
+    const { page } = await openPage(server.url, `#/token/${MINT}?tf=1d&value=cap`)
     await legend(page).waitFor()
     for (const [marketCap, text] of [
       [6_000_000_000, 'C $6.00B'],
@@ -226,7 +222,7 @@ describe.skipIf(!hasBrowser)(`charts of the console${skipped}`, () => {
   })
 
   test('figures of windows are read again where no trade renews them', async () => {
-    const { page } = await openPage(browser, 'about:blank')
+    const { page } = await openPage('about:blank')
     await page.clock.install()
     await page.goto(`${server.url}/#/token/${MINT}`)
     await legend(page).waitFor()
@@ -239,7 +235,7 @@ describe.skipIf(!hasBrowser)(`charts of the console${skipped}`, () => {
   })
 
   test('all times of a page are in one zone, which is named, local or UTC', async () => {
-    const { page, faults } = await openPage(browser, server.url, `#/token/${MINT}?tf=1m`, {
+    const { page, faults } = await openPage(server.url, `#/token/${MINT}?tf=1m`, {
       timezoneId: 'Asia/Kolkata',
     })
     const zone = page.getByRole('button', { name: /^Time zone/ })

@@ -1,7 +1,7 @@
 // @module-tag drill
 // The console in a real browser, on the real server.
-import type { Browser, Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import type { Page } from 'playwright-core'
+import { afterEach, beforeEach, expect, test } from 'vitest'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { freePort } from '../support/free-port.ts'
 import { SUMMARY, submission, submit } from '../support/submission.ts'
@@ -10,13 +10,10 @@ import {
   type AnswerJson,
   accessibilityFaults,
   changeAnswers,
-  closeBrowser,
   closeSession,
-  hasBrowser,
-  openBrowser,
+  describeInBrowser,
   openPage,
   overflowPx,
-  skipped,
 } from './browser.ts'
 
 const MINT = mintOfSymbol('console')
@@ -45,14 +42,9 @@ const rowOf = (page: Page, name: string) => page.getByRole('row').filter({ hasTe
 const chartAt = (page: Page, price: string) =>
   page.locator(`.chart[aria-label*="the last closed at ${price}"]`)
 
-describe.skipIf(!hasBrowser)(`the console${skipped}`, () => {
-  let browser: Browser
+describeInBrowser('the console', () => {
   let server: TestServer
 
-  beforeAll(async () => {
-    browser = await openBrowser()
-  })
-  afterAll(() => closeBrowser(browser))
   beforeEach(async () => {
     server = await openTestServer()
     await server.client.push(token(MINT, 'Console'), trade(0.5), token(mintOfSymbol('other'), 'Other'))
@@ -61,7 +53,7 @@ describe.skipIf(!hasBrowser)(`the console${skipped}`, () => {
 
   test('every view opens by its address without an error or a request elsewhere', async () => {
     for (const view of VIEWS) {
-      const { page, faults } = await openPage(browser, server.url, `#/${view}`)
+      const { page, faults } = await openPage(server.url, `#/${view}`)
       await page.locator('#view-title').waitFor()
       await page.waitForLoadState('networkidle')
       expect({ view, faults }).toEqual({ view, faults: [] })
@@ -70,8 +62,8 @@ describe.skipIf(!hasBrowser)(`the console${skipped}`, () => {
   })
 
   test('a trade moves the row that it belongs to, and the token’s page', async () => {
-    const list = await openPage(browser, server.url)
-    const detail = await openPage(browser, server.url, `#/token/${MINT}`)
+    const list = await openPage(server.url)
+    const detail = await openPage(server.url, `#/token/${MINT}`)
     await rowOf(list.page, 'Console').getByText('$0.5').waitFor()
     await detail.page.locator('.price-now').getByText('$0.5').waitFor()
     await server.client.push(trade(0.75))
@@ -81,7 +73,7 @@ describe.skipIf(!hasBrowser)(`the console${skipped}`, () => {
   })
 
   test('back, forward and a shared address lead to the same view', async () => {
-    const { page } = await openPage(browser, server.url)
+    const { page } = await openPage(server.url)
     await rowOf(page, 'Console').getByRole('link').click()
     await page.getByRole('heading', { name: 'CONSOLE' }).waitFor()
     expect(page.url()).toContain(`#/token/${MINT}`)
@@ -89,12 +81,12 @@ describe.skipIf(!hasBrowser)(`the console${skipped}`, () => {
     await rowOf(page, 'Other').waitFor()
     await page.goForward()
     await page.getByRole('heading', { name: 'CONSOLE' }).waitFor()
-    const shared = await openPage(browser, server.url, new URL(page.url()).hash)
+    const shared = await openPage(server.url, new URL(page.url()).hash)
     await shared.page.getByRole('heading', { name: 'CONSOLE' }).waitFor()
   })
 
   test('search and filters narrow the list, and stand in the address', async () => {
-    const { page } = await openPage(browser, server.url)
+    const { page } = await openPage(server.url)
     await rowOf(page, 'Other').waitFor()
     await page.keyboard.press('/')
     await page.keyboard.type('cons')
@@ -108,7 +100,7 @@ describe.skipIf(!hasBrowser)(`the console${skipped}`, () => {
   })
 
   test('rows keep their order under the pointer, and say how many moved', async () => {
-    const { page } = await openPage(browser, server.url)
+    const { page } = await openPage(server.url)
     const first = page.getByRole('row').nth(1)
     await first.getByText('Console').first().waitFor()
     await page.locator('.rows').hover({ position: { x: 300, y: 20 } })
@@ -126,7 +118,7 @@ describe.skipIf(!hasBrowser)(`the console${skipped}`, () => {
     await server.remove()
     server = await openTestServer({ port: `${await freePort()}` })
     await server.client.push(token(MINT, 'Console'), trade(0.5))
-    const { page } = await openPage(browser, server.url)
+    const { page } = await openPage(server.url)
     await rowOf(page, 'Console').waitFor()
     await server.stop()
     await page.getByText(/disconnected, again in/).waitFor()
@@ -143,8 +135,8 @@ describe.skipIf(!hasBrowser)(`the console${skipped}`, () => {
     const port = `${await freePort()}`
     server = await openTestServer({ port })
     await server.client.push(token(MINT, 'Console'), trade(0.5), token(mintOfSymbol('other'), 'Other'))
-    const { page } = await openPage(browser, server.url, `#/token/${MINT}`)
-    const list = await openPage(browser, server.url)
+    const { page } = await openPage(server.url, `#/token/${MINT}`)
+    const list = await openPage(server.url)
     await rowOf(list.page, 'Other').getByRole('link').focus()
     const price = page.locator('.price-now')
     await price.getByText('$0.5').waitFor()
@@ -164,7 +156,7 @@ describe.skipIf(!hasBrowser)(`the console${skipped}`, () => {
 
   test('a token’s page that was opened before its launch shows it by itself', async () => {
     const mint = mintOfSymbol('late')
-    const { page } = await openPage(browser, server.url, `#/token/${mint}`)
+    const { page } = await openPage(server.url, `#/token/${mint}`)
     await page.getByText('It appears here as soon as the market has it.').waitFor()
     await server.client.push(token(mint, 'Late'), trade(0.25, mint))
     await page.getByRole('heading', { name: 'LATE', exact: true }).waitFor()
@@ -185,7 +177,7 @@ describe.skipIf(!hasBrowser)(`the console${skipped}`, () => {
       }),
       trade(1, mint),
     )
-    const { page, faults } = await openPage(browser, server.url, `#/token/${mint}`)
+    const { page, faults } = await openPage(server.url, `#/token/${mint}`)
     await page.getByText(name, { exact: true }).first().waitFor()
     expect(await page.title()).not.toBe('owned')
     expect(await page.getByRole('link', { name: 'Website' }).count()).toBe(0)
@@ -195,7 +187,7 @@ describe.skipIf(!hasBrowser)(`the console${skipped}`, () => {
   })
 
   test('an agent tries it: a key, a verdict by dry run, XP', async () => {
-    const { page, faults } = await openPage(browser, server.url, `#/try/${MINT}`)
+    const { page, faults } = await openPage(server.url, `#/try/${MINT}`)
     // In any order: the form may be complete before the key is there.
     await page.getByLabel('bonding_curve_risk').check()
     await page.getByLabel(/Summary/).fill(`${submission(MINT).summary}`)
@@ -223,7 +215,7 @@ describe.skipIf(!hasBrowser)(`the console${skipped}`, () => {
       const key = await server.client.register('contrarian')
       expect((await submit(server.client, key, submission(MINT))).status).toBe(201)
       for (const view of VIEWS) {
-        const { page } = await openPage(browser, 'about:blank', '', { bypassCSP: true, viewport })
+        const { page } = await openPage('about:blank', '', { bypassCSP: true, viewport })
         await changeAnswers(page, '**/health', fillLake)
         await page.goto(`${server.url}/#/${view}`)
         await page.locator('#view-title').waitFor()
@@ -236,7 +228,7 @@ describe.skipIf(!hasBrowser)(`the console${skipped}`, () => {
   )
 
   test('the theme follows the system until one is chosen, and the chart follows the theme', async () => {
-    const { page, faults } = await openPage(browser, server.url, `#/token/${MINT}`, { colorScheme: 'light' })
+    const { page, faults } = await openPage(server.url, `#/token/${MINT}`, { colorScheme: 'light' })
     const theme = () => page.evaluate<string>('document.documentElement.dataset.theme')
     const drawn = () =>
       page.evaluate<string>(
@@ -260,7 +252,7 @@ describe.skipIf(!hasBrowser)(`the console${skipped}`, () => {
   })
 
   test('the keyboard alone leads from the market to a submission', async () => {
-    const { page } = await openPage(browser, server.url)
+    const { page } = await openPage(server.url)
     await rowOf(page, 'Console').waitFor()
     await focusByTab(page, /CONSOLE/)
     await page.keyboard.press('Enter')

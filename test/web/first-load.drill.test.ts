@@ -1,31 +1,26 @@
 // @module-tag drill
 // What a browser that comes for the first time has to load before it shows the market.
-import type { Browser } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { openTestServer, type TestServer } from '../support/test-server.ts'
-import { closeBrowser, hasBrowser, openBrowser, openPage, skipped } from './browser.ts'
+import { describeInBrowser, openPage } from './browser.ts'
 
 const FIRST_LOAD_BYTES_MAX = 295_000
 
-describe.skipIf(!hasBrowser)(`the console’s first load${skipped}`, () => {
-  let browser: Browser
+describeInBrowser('the console’s first load', () => {
   let server: TestServer
 
   beforeAll(async () => {
-    ;[browser, server] = await Promise.all([openBrowser(), openTestServer()])
+    server = await openTestServer()
     await server.client.push({
       ...{ type: 'token', mint: mintOfSymbol('first'), ts: Date.now() },
       ...{ name: 'First', symbol: 'FIRST' },
     })
   })
-  afterAll(async () => {
-    await closeBrowser(browser)
-    await server.remove()
-  })
+  afterAll(() => server.remove())
 
   test('the market takes at most 295 KB, and a token’s chart is within them too', async () => {
-    const { page } = await openPage(browser, 'about:blank')
+    const { page } = await openPage('about:blank')
     const session = await page.context().newCDPSession(page)
     await session.send('Network.enable')
     const paths = new Map<string, string>()
@@ -52,7 +47,7 @@ describe.skipIf(!hasBrowser)(`the console’s first load${skipped}`, () => {
   })
 
   test('the page names every module of its first view, so that none is found late', async () => {
-    const { page } = await openPage(browser, server.url)
+    const { page } = await openPage(server.url)
     await page.getByRole('row').filter({ hasText: 'First' }).waitFor()
     const late = await page.evaluate<string[]>(`performance.getEntriesByType('resource')
       .map(({ name }) => new URL(name).pathname)

@@ -1,31 +1,18 @@
 // @module-tag drill
 // Gaps in the console: feeds that are away, bars that may be incomplete, and a server that is not there yet.
-import type { Browser, Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import type { Page } from 'playwright-core'
+import { afterEach, beforeEach, expect, test } from 'vitest'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { openTestServer, type TestServer } from '../support/test-server.ts'
-import {
-  accessibilityFaults,
-  closeBrowser,
-  hasBrowser,
-  openBrowser,
-  openPage,
-  overflowPx,
-  skipped,
-} from './browser.ts'
+import { accessibilityFaults, describeInBrowser, openPage, overflowPx } from './browser.ts'
 
 const MINT = mintOfSymbol('gaps')
 const MINUTE_MS = 60_000
 const PHONE = { viewport: { width: 360, height: 740 } }
 
-describe.skipIf(!hasBrowser)(`gaps in the console${skipped}`, () => {
-  let browser: Browser
+describeInBrowser('gaps in the console', () => {
   let server: TestServer
 
-  beforeAll(async () => {
-    browser = await openBrowser()
-  })
-  afterAll(() => closeBrowser(browser))
   beforeEach(async () => {
     server = await openTestServer({ 'sol-price': '150' })
     const trade = (minutesAgo: number) => ({
@@ -60,7 +47,7 @@ describe.skipIf(!hasBrowser)(`gaps in the console${skipped}`, () => {
     )
 
   test('a feed that goes away is told in an open view and in a new one, until it is back', async () => {
-    const open = await openPage(browser, server.url)
+    const open = await openPage(server.url)
     await open.page.getByRole('row').filter({ hasText: 'Gappy' }).waitFor()
     expect(await away(open.page).count()).toBe(0)
     disconnect()
@@ -68,7 +55,7 @@ describe.skipIf(!hasBrowser)(`gaps in the console${skipped}`, () => {
     expect(await away(open.page).getAttribute('title')).toMatch(
       /^The feed pumpportal has been without its source since/,
     )
-    const opened = await openPage(browser, server.url, `#/token/${MINT}`, PHONE)
+    const opened = await openPage(server.url, `#/token/${MINT}`, PHONE)
     await away(opened.page).waitFor()
     expect(await overflowPx(opened.page)).toBe(0)
     reconnect()
@@ -78,7 +65,7 @@ describe.skipIf(!hasBrowser)(`gaps in the console${skipped}`, () => {
   })
 
   test('the chart marks the bars that a gap touches, and says when and why', async () => {
-    const { page, faults } = await openPage(browser, server.url, `#/token/${MINT}`)
+    const { page, faults } = await openPage(server.url, `#/token/${MINT}`)
     await page.locator('.chart canvas').first().waitFor()
     expect(await page.getByText('Hatched: trades may be missing').count()).toBe(0)
     const before = await drawn(page)
@@ -92,7 +79,7 @@ describe.skipIf(!hasBrowser)(`gaps in the console${skipped}`, () => {
     await page.getByText(/The feed pumpportal was without its source from .* to .* \(4m\)/).waitFor()
     expect(marked).not.toBe(before)
     // A page that was not there meanwhile asks for the bars' gaps.
-    const late = await openPage(browser, server.url, `#/token/${MINT}`)
+    const late = await openPage(server.url, `#/token/${MINT}`)
     const asked = late.page.waitForResponse(/\/api\/v1\/ohlc\?/)
     await late.page.getByText(/The feed pumpportal was without its source from .* to .* \(4m\)/).waitFor()
     expect((await (await asked).json()).meta.incomplete).toHaveLength(1)
@@ -101,7 +88,7 @@ describe.skipIf(!hasBrowser)(`gaps in the console${skipped}`, () => {
 
   test('the system view tells feeds with their state, what is wrong, and the latest gaps', async () => {
     disconnect()
-    const { page } = await openPage(browser, server.url, '#/system', { bypassCSP: true })
+    const { page } = await openPage(server.url, '#/system', { bypassCSP: true })
     await page
       .getByText(/The feed pumpportal has been without its source since .* events are missing/)
       .waitFor()
@@ -121,7 +108,7 @@ describe.skipIf(!hasBrowser)(`gaps in the console${skipped}`, () => {
   })
 
   test('a server that is away, and then warming up, is told where rows would be', async () => {
-    const { page } = await openPage(browser, server.url, '#/agents')
+    const { page } = await openPage(server.url, '#/agents')
     await page.locator('.connection.live').waitFor()
     await server.stop()
     await page.evaluate(`location.hash = '#/market'`)
@@ -140,8 +127,8 @@ describe.skipIf(!hasBrowser)(`gaps in the console${skipped}`, () => {
 
   test('a reader whose reads are used up learns it, and the page goes on by itself', async () => {
     const limited = await openTestServer({ 'read-limit-anonymous': '1', 'read-limit-keyed': '1' })
-    await openPage(browser, limited.url)
-    const { page } = await openPage(browser, limited.url)
+    await openPage(limited.url)
+    const { page } = await openPage(limited.url)
     await page.getByRole('heading', { name: 'The market cannot be followed now' }).waitFor()
     // A browser is not told why a handshake was refused: the page asks, and is told where a key comes from too.
     await page.getByText(/^The limit of 1 .* is used up/).waitFor()
@@ -153,8 +140,8 @@ describe.skipIf(!hasBrowser)(`gaps in the console${skipped}`, () => {
 
   test('where all streams are in use the page says so, and offers no key, which would not help', async () => {
     const full = await openTestServer({}, { tuning: { follow: { followersMax: 1 } } })
-    await openPage(browser, full.url).then(({ page }) => page.locator('.connection.live').waitFor())
-    const { page } = await openPage(browser, full.url)
+    await openPage(full.url).then(({ page }) => page.locator('.connection.live').waitFor())
+    const { page } = await openPage(full.url)
     await page
       .getByText('All 1 streams are in use; try again later. This page tries again by itself')
       .waitFor()
@@ -163,7 +150,7 @@ describe.skipIf(!hasBrowser)(`gaps in the console${skipped}`, () => {
   })
 
   test('a proxy that lets no WebSocket through is told as one', async () => {
-    const { page } = await openPage(browser, 'about:blank')
+    const { page } = await openPage('about:blank')
     await page.addInitScript(`window.WebSocket = class extends WebSocket {
       constructor(url, protocols) { super(url.replace('/stream', '/nowhere'), protocols) }
     }`)

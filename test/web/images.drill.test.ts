@@ -1,10 +1,9 @@
 // @module-tag drill
 // Images of tokens in the console: none by default, and then only those of the hosts that the operator names.
-import type { Browser } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { openTestServer, type Settings, type TestServer } from '../support/test-server.ts'
-import { closeBrowser, hasBrowser, openBrowser, openPage, skipped, type WatchedPage } from './browser.ts'
+import { describeInBrowser, openPage, type WatchedPage } from './browser.ts'
 
 const HOST = 'images.example'
 /** One red pixel. */
@@ -36,14 +35,7 @@ const BROKEN = `https://${HOST}/broken.png`
 const mintOf = (at: number): string => mintOfSymbol(`image ${at}`)
 const ALL = [GOOD, BROKEN, ...HOSTILE]
 
-describe.skipIf(!hasBrowser)(`images in the console${skipped}`, () => {
-  let browser: Browser
-
-  beforeAll(async () => {
-    browser = await openBrowser()
-  })
-  afterAll(() => closeBrowser(browser))
-
+describeInBrowser('images in the console', () => {
   async function openServer(settings: Settings): Promise<TestServer> {
     const server = await openTestServer(settings)
     await server.client.push(
@@ -62,7 +54,7 @@ describe.skipIf(!hasBrowser)(`images in the console${skipped}`, () => {
   /** Opens a view. Requests to other servers are answered here, and listed with their referrer. */
   async function openWatched(server: TestServer, hash: string): Promise<WatchedPage & { asked: string[] }> {
     const asked: string[] = []
-    const watched = await openPage(browser, 'about:blank')
+    const watched = await openPage('about:blank')
     await watched.page.context().route(
       (url) => url.origin !== server.url,
       async (route) => {

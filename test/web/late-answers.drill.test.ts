@@ -1,19 +1,11 @@
 // @module-tag drill
 // Whichever answer comes last, and whatever it says, nothing that is already there moves.
-import type { Browser, Page } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { submission, submit } from '../support/submission.ts'
 import { openTestServer, type TestServer } from '../support/test-server.ts'
-import {
-  changeAnswers,
-  closeBrowser,
-  closeSession,
-  hasBrowser,
-  openBrowser,
-  openPage,
-  skipped,
-} from './browser.ts'
+import { changeAnswers, closeSession, describeInBrowser, openPage } from './browser.ts'
 import { visibleShifts, WATCH_SHIFTS } from './shifts.ts'
 
 const MINT = mintOfSymbol('late')
@@ -66,8 +58,7 @@ async function holdBack(page: Page, answer: string) {
   return held
 }
 
-describe.skipIf(!hasBrowser)(`answers that come late${skipped}`, () => {
-  let browser: Browser
+describeInBrowser('answers that come late', () => {
   let server: TestServer
   let agentId: string
 
@@ -77,7 +68,7 @@ describe.skipIf(!hasBrowser)(`answers that come late${skipped}`, () => {
   })
 
   beforeAll(async () => {
-    ;[browser, server] = await Promise.all([openBrowser(), openTestServer()])
+    server = await openTestServer()
     const sinceMs = Date.now() - 2 * HOUR_MS
     await server.client.push({ type: 'token', mint: MINT, ts: sinceMs, name: 'Late', symbol: 'LATE' })
     await server.client.push(trade(0.5, sinceMs), trade(0.5))
@@ -86,10 +77,7 @@ describe.skipIf(!hasBrowser)(`answers that come late${skipped}`, () => {
     const leaders = await server.client.get('/api/v1/agents/leaderboard')
     agentId = leaders.body.data[0].agentId
   })
-  afterAll(async () => {
-    await closeBrowser(browser)
-    await server.remove()
-  })
+  afterAll(() => server.remove())
 
   /** A server that is simulated and has lost a feed: all that the frame and the chart can tell. */
   function tellGap(health: object): object {
@@ -98,7 +86,7 @@ describe.skipIf(!hasBrowser)(`answers that come late${skipped}`, () => {
   }
 
   async function openHeld(view: string, answer: string) {
-    const { page } = await openPage(browser, 'about:blank', '', PHONE)
+    const { page } = await openPage('about:blank', '', PHONE)
     await page.addInitScript(WATCH_SHIFTS)
     await changeAnswers(page, '**/health', tellGap)
     const held = await holdBack(page, answer)
@@ -151,7 +139,7 @@ describe.skipIf(!hasBrowser)(`answers that come late${skipped}`, () => {
   })
 
   test('bars that are refused, and a token that the market has dropped, are told over the page, without moving it', async () => {
-    const { page } = await openPage(browser, 'about:blank', '', PHONE)
+    const { page } = await openPage('about:blank', '', PHONE)
     await page.addInitScript(WATCH_SHIFTS)
     let tell = (_message: object): void => {}
     await page.routeWebSocket(/\/stream$/, (socket) => {

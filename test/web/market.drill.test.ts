@@ -1,19 +1,11 @@
 // @module-tag drill
 // The market's table, in a real browser, on a market that is larger than any page of it.
-import type { Browser, Page } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { gridMove } from '../../src/web/views/market/grid-keys.ts'
 import { openTestServer, type TestServer } from '../support/test-server.ts'
-import {
-  changeAnswers,
-  closeBrowser,
-  hasBrowser,
-  openBrowser,
-  openPage,
-  overflowPx,
-  skipped,
-} from './browser.ts'
+import { changeAnswers, describeInBrowser, openPage, overflowPx } from './browser.ts'
 
 const TOKENS = 6_000
 /** The one with a long name. */
@@ -58,8 +50,7 @@ const CUT = `[...document.querySelectorAll('.row .cell:not(.token)')].flatMap((c
 })`
 const mintAt = (at: number): string => mintOfSymbol(`market ${at}`)
 
-describe.skipIf(!hasBrowser)(`the market’s table${skipped}`, () => {
-  let browser: Browser
+describeInBrowser('the market’s table', () => {
   let server: TestServer
   const trade = (at: number, more = {}) => ({
     ...{ type: 'trade', mint: mintAt(at), ts: Date.now(), side: at % 3 === 0 ? 'sell' : 'buy' },
@@ -67,7 +58,7 @@ describe.skipIf(!hasBrowser)(`the market’s table${skipped}`, () => {
   })
 
   beforeAll(async () => {
-    ;[browser, server] = await Promise.all([openBrowser(), openTestServer({ 'tokens-max': '8000' })])
+    server = await openTestServer({ 'tokens-max': '8000' })
     // A day ago, so that their changes are known: small, large, and none that one digit tells.
     const dayAgoMs = Date.now() - 25 * 3_600_000
     const moved = [0.000_231_4, 0.000_000_4, 0.000_173_21, 1.2]
@@ -88,16 +79,13 @@ describe.skipIf(!hasBrowser)(`the market’s table${skipped}`, () => {
       await server.client.push(...records)
     }
   }, 60_000)
-  afterAll(async () => {
-    await closeBrowser(browser)
-    await server.remove()
-  })
+  afterAll(() => server.remove())
 
   const rows = (page: Page) => page.locator('.rows .row')
   const symbols = (page: Page) => page.locator('.rows .row .names b').allTextContents()
 
   test('sorts, searches and filters the whole market, and scrolls to its end', async () => {
-    const { page, faults } = await openPage(browser, server.url)
+    const { page, faults } = await openPage(server.url)
     await page.getByText('6,000 tokens', { exact: true }).waitFor()
     await page.getByRole('button', { name: 'Mkt cap' }).click()
     await expect.poll(async () => (await symbols(page)).slice(0, 5)).toEqual(['T0', 'T1', 'T2', 'T3', 'T4'])
@@ -120,7 +108,7 @@ describe.skipIf(!hasBrowser)(`the market’s table${skipped}`, () => {
   }, 60_000)
 
   test('a search that is refused says so in place of the list before, and the next one is shown', async () => {
-    const { page, faults } = await openPage(browser, server.url, '#/market?search=quokka')
+    const { page, faults } = await openPage(server.url, '#/market?search=quokka')
     await page.getByText('1 token', { exact: true }).waitFor()
     for (const refused of ['$', '"!"']) {
       await page.getByLabel('Search tokens').fill(refused)
@@ -140,7 +128,7 @@ describe.skipIf(!hasBrowser)(`the market’s table${skipped}`, () => {
   }, 60_000)
 
   test('a list that may be read no further stays, and says that it stands still', async () => {
-    const { page } = await openPage(browser, 'about:blank')
+    const { page } = await openPage('about:blank')
     let isRefused = false
     await page.routeWebSocket(/\/stream$/, (socket) => {
       const upstream = socket.connectToServer()
@@ -165,7 +153,7 @@ describe.skipIf(!hasBrowser)(`the market’s table${skipped}`, () => {
   }, 60_000)
 
   test('a search of two words may be typed with a pause between them', async () => {
-    const { page, faults } = await openPage(browser, server.url)
+    const { page, faults } = await openPage(server.url)
     const search = page.getByLabel('Search tokens')
     await page.getByText('6,000 tokens', { exact: true }).waitFor()
     await search.pressSequentially('Chubby ')
@@ -178,7 +166,7 @@ describe.skipIf(!hasBrowser)(`the market’s table${skipped}`, () => {
   }, 60_000)
 
   test('a search that was just typed goes along to another tab', async () => {
-    const { page } = await openPage(browser, server.url)
+    const { page } = await openPage(server.url)
     await page.getByText('6,000 tokens', { exact: true }).waitFor()
     // As soon as the page is drawn, before the pause after which the list is asked for.
     await page.evaluate(`new Promise((drawn) => {
@@ -192,7 +180,7 @@ describe.skipIf(!hasBrowser)(`the market’s table${skipped}`, () => {
   }, 60_000)
 
   test('every column sorts, in both directions', async () => {
-    const { page, faults } = await openPage(browser, server.url, '', {
+    const { page, faults } = await openPage(server.url, '', {
       viewport: { width: 1400, height: 800 },
     })
     await rows(page).first().waitFor()
@@ -215,7 +203,7 @@ describe.skipIf(!hasBrowser)(`the market’s table${skipped}`, () => {
   }, 60_000)
 
   test('the frame is there before any data; first rows and a busy market take few bytes', async () => {
-    const { page } = await openPage(browser, 'about:blank')
+    const { page } = await openPage('about:blank')
     const received = { bytes: 0, firstRows: 0 }
     page.on('websocket', (socket) =>
       socket.on('framereceived', ({ payload }) => {
@@ -248,7 +236,7 @@ describe.skipIf(!hasBrowser)(`the market’s table${skipped}`, () => {
   }, 60_000)
 
   test('totals stand above, and a dense mode shows more rows and is remembered', async () => {
-    const { page, faults } = await openPage(browser, server.url)
+    const { page, faults } = await openPage(server.url)
     await page.locator('.totals').getByText('6,000').first().waitFor()
     await page.locator('.totals').getByText('Launches 24h').waitFor()
     const heightPx = async () => (await rows(page).first().boundingBox())?.height
@@ -276,7 +264,7 @@ describe.skipIf(!hasBrowser)(`the market’s table${skipped}`, () => {
     const liquid = (at: number, liquidity: number) =>
       server.client.push({ type: 'patch', mint: mintAt(at), ts: Date.now(), fields: { liquidity } })
     for (const at of [3_000, 3_001, 3_002]) await liquid(at, 5_000)
-    const { page } = await openPage(browser, server.url, '#/market?liquidity=1000')
+    const { page } = await openPage(server.url, '#/market?liquidity=1000')
     await page.getByText('3 tokens', { exact: true }).waitFor()
     const before = await symbols(page)
     await rows(page).first().hover()
@@ -290,7 +278,7 @@ describe.skipIf(!hasBrowser)(`the market’s table${skipped}`, () => {
   })
 
   test('where one of many trades is a sale, not all of them are buys', async () => {
-    const { page } = await openPage(browser, 'about:blank')
+    const { page } = await openPage('about:blank')
     await changeAnswers(page, '**/api/v1/market/totals', (answer) => ({
       ...answer,
       data: { ...answer.data, buys_24h: 9_999, sells_24h: 1 },
@@ -304,7 +292,7 @@ describe.skipIf(!hasBrowser)(`the market’s table${skipped}`, () => {
   test.each([1_440, 1_181, 1_024, 961, 768, 721, 390, 360])(
     'at %d px nothing is cut and nothing scrolls sideways',
     async (width) => {
-      const { page } = await openPage(browser, server.url, '', { viewport: { width, height: 800 } })
+      const { page } = await openPage(server.url, '', { viewport: { width, height: 800 } })
       await server.client.push(trade(7, { priceUsd: 4_000_000 }), trade(7, { priceUsd: 0.000_000_000_123 }))
       for (const [at, symbol] of [0, 1, 2, 3].map((at) => [at, `T${MOVED_FIRST + at}`] as const)) {
         const tokenAmount = 1e9 - at
@@ -337,7 +325,7 @@ describe.skipIf(!hasBrowser)(`the market’s table${skipped}`, () => {
     'at %d px a dense row cuts names, not symbols, and its marks are in line',
     async (width) => {
       const options = { viewport: { width, height: 800 } }
-      const { page } = await openPage(browser, server.url, '#/market?search=quokka', options)
+      const { page } = await openPage(server.url, '#/market?search=quokka', options)
       await page.getByLabel('dense').check()
       const row = rows(page).filter({ hasText: 'QUOKKA' })
       await row.waitFor()
@@ -365,7 +353,7 @@ describe.skipIf(!hasBrowser)(`the market’s table${skipped}`, () => {
   )
 
   test('one grid: Tab leads in and out, arrows and j/k go about, Enter sorts and opens', async () => {
-    const { page, faults } = await openPage(browser, server.url)
+    const { page, faults } = await openPage(server.url)
     await rows(page).nth(5).waitFor()
     const focused = () =>
       page.evaluate<string>(
@@ -418,7 +406,7 @@ describe.skipIf(!hasBrowser)(`the market’s table${skipped}`, () => {
   }, 60_000)
 
   test('the order is held from row to row while the keyboard is in the list', async () => {
-    const { page, faults } = await openPage(browser, server.url, '#/market?sort=market_cap')
+    const { page, faults } = await openPage(server.url, '#/market?sort=market_cap')
     const first = async () => (await symbols(page)).slice(0, 3)
     await expect.poll(first).toEqual(['T0', 'T1', 'T2'])
     await page.getByLabel('dense').focus()
@@ -443,7 +431,7 @@ describe.skipIf(!hasBrowser)(`the market’s table${skipped}`, () => {
   })
 
   test('a row that leaves its place while the order is held looks old, until the order goes on', async () => {
-    const { page, faults } = await openPage(browser, server.url, '#/market?sort=market_cap')
+    const { page, faults } = await openPage(server.url, '#/market?sort=market_cap')
     const first = async () => (await symbols(page)).slice(0, 2)
     await expect.poll(first).toEqual(['T0', 'T1'])
     await page.locator('.table').hover()

@@ -2,12 +2,11 @@
 // The console as an operator meets it: reads of its own, a server that stops, limits that are near, documents, queries.
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
-import type { Browser } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { freePort } from '../support/free-port.ts'
 import { openTestServer } from '../support/test-server.ts'
-import { closeBrowser, closeSession, hasBrowser, openBrowser, openPage, skipped } from './browser.ts'
+import { closeSession, describeInBrowser, openPage } from './browser.ts'
 
 const MINT = mintOfSymbol('operator')
 const token = () => ({ type: 'token', mint: MINT, ts: Date.now(), name: 'Operator', symbol: 'OPER' })
@@ -22,19 +21,13 @@ const FIRST_IS_REFUSED = `{
   }
 }`
 
-describe.skipIf(!hasBrowser)(`the console of an operator${skipped}`, () => {
-  let browser: Browser
-  beforeAll(async () => {
-    browser = await openBrowser()
-  })
-  afterAll(() => closeBrowser(browser))
-
+describeInBrowser('the console of an operator', () => {
   test('a script of the same address does not blank it', async () => {
     const server = await openTestServer({ 'read-limit-anonymous': '2', 'read-limit-keyed': '60' })
     await server.client.push(token())
     for (let reads = 0; reads < 3; reads++) await server.client.get('/api/v1/market')
     expect((await server.client.get('/api/v1/market')).status).toBe(429)
-    const { page, faults } = await openPage(browser, server.url)
+    const { page, faults } = await openPage(server.url)
     await page.getByRole('row').filter({ hasText: 'OPER' }).waitFor()
     await page.goto(`${server.url}/#/token/${MINT}`)
     await page.getByRole('heading', { name: 'OPER' }).waitFor()
@@ -48,7 +41,7 @@ describe.skipIf(!hasBrowser)(`the console of an operator${skipped}`, () => {
     const server = await openTestServer({ 'read-limit-anonymous': '1', 'read-limit-keyed': '1' })
     const { key } = (await server.client.post('/api/v1/session', undefined)).body.data
     await server.client.get('/api/v1/market', { Authorization: `Bearer ${key}` })
-    const { page } = await openPage(browser, server.url, '#/agents')
+    const { page } = await openPage(server.url, '#/agents')
     await page.getByRole('heading', { name: 'Too many reads' }).waitFor()
     await page.getByText('POST /api/v1/keys/register').waitFor()
     await page.getByText(`curl ${server.url}/api/v1/keys/register`).waitFor()
@@ -58,7 +51,7 @@ describe.skipIf(!hasBrowser)(`the console of an operator${skipped}`, () => {
   test('a server that stops dims the page, which says how old it is, and comes back', async () => {
     let server = await openTestServer({ port: `${await freePort()}` })
     await server.client.push(token())
-    const { page } = await openPage(browser, server.url)
+    const { page } = await openPage(server.url)
     await page.getByRole('row').filter({ hasText: 'OPER' }).waitFor()
     await server.stop()
     await page
@@ -88,7 +81,7 @@ describe.skipIf(!hasBrowser)(`the console of an operator${skipped}`, () => {
       socket.pipe(onward).pipe(socket)
     })
     await once(between.listen(0, '127.0.0.1'), 'listening')
-    const { page } = await openPage(browser, 'about:blank')
+    const { page } = await openPage('about:blank')
     await page.clock.install()
     await page.goto(`http://127.0.0.1:${(between.address() as AddressInfo).port}`)
     await page.getByRole('row').filter({ hasText: 'OPER' }).waitFor()
@@ -103,7 +96,7 @@ describe.skipIf(!hasBrowser)(`the console of an operator${skipped}`, () => {
 
   test('a page that is connected again while it asks why it was refused stays so', async () => {
     const server = await openTestServer()
-    const { page } = await openPage(browser, 'about:blank')
+    const { page } = await openPage('about:blank')
     await page.addInitScript(FIRST_IS_REFUSED)
     const { promise: isReleased, resolve: release } = Promise.withResolvers<void>()
     await page.route('**/api/v1/stream', async (route) => {
@@ -124,7 +117,7 @@ describe.skipIf(!hasBrowser)(`the console of an operator${skipped}`, () => {
 
   test('the last hour is drawn as lines, and what is near its limit is marked', async () => {
     const server = await openTestServer()
-    const { page, faults } = await openPage(browser, 'about:blank')
+    const { page, faults } = await openPage('about:blank')
     await page.route('**/health/history?*', (route) => {
       const everyMs = 10_000
       const timesMs = Array.from({ length: 300 }, (_, at) => Date.now() - (300 - at) * everyMs)
@@ -153,7 +146,7 @@ describe.skipIf(!hasBrowser)(`the console of an operator${skipped}`, () => {
 
   test('/docs follows the theme of the console, and leads back', async () => {
     const server = await openTestServer()
-    const { page, faults } = await openPage(browser, server.url, '', { colorScheme: 'light' })
+    const { page, faults } = await openPage(server.url, '', { colorScheme: 'light' })
     const isDark = () => page.evaluate<boolean>(`document.documentElement.classList.contains('dark-mode')`)
     await page.goto(`${server.url}/docs`)
     expect(await isDark()).toBe(false)
@@ -171,14 +164,14 @@ describe.skipIf(!hasBrowser)(`the console of an operator${skipped}`, () => {
 
   test('queries need no key on this computer where there is none; elsewhere two lines say how one is made', async () => {
     const open = await openTestServer({}, {}, undefined, { MINTLAKE_ADMIN_KEY: '' })
-    const { page, faults } = await openPage(browser, open.url, '#/query')
+    const { page, faults } = await openPage(open.url, '#/query')
     await page.getByText('Open to programs of this computer').waitFor()
     await page.getByRole('button', { name: 'Run' }).click()
     await page.getByText(/^\d+ rows? in \d+ ms$/).waitFor()
     expect(faults).toEqual([])
     await open.remove()
     const closed = await openTestServer()
-    const other = (await openPage(browser, closed.url, '#/query')).page
+    const other = (await openPage(closed.url, '#/query')).page
     await other.getByLabel(/^Key of/).fill('wrong')
     await other.getByRole('button', { name: 'Run' }).click()
     await other.getByText('MINTLAKE_ADMIN_KEY=<secret> npm start', { exact: true }).waitFor()

@@ -1,36 +1,23 @@
 // @module-tag drill
 // The console's view of SQL on the lake, in a real browser.
 import { readFileSync } from 'node:fs'
-import type { Browser, Page } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { ADMIN_KEY, openTestServer, type TestServer } from '../support/test-server.ts'
-import {
-  accessibilityFaults,
-  closeBrowser,
-  hasBrowser,
-  openBrowser,
-  openPage,
-  overflowPx,
-  skipped,
-  type WatchedPage,
-} from './browser.ts'
+import { accessibilityFaults, describeInBrowser, openPage, overflowPx, type WatchedPage } from './browser.ts'
 
 const ENDLESS = 'WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r) SELECT max(n) FROM r'
 
-describe.skipIf(!hasBrowser)(`the console’s queries${skipped}`, () => {
-  let browser: Browser
+describeInBrowser('the console’s queries', () => {
   let server: TestServer
 
   beforeAll(async () => {
-    ;[browser, server] = await Promise.all([openBrowser(), openTestServer()])
+    server = await openTestServer()
   })
-  afterAll(async () => {
-    await closeBrowser(browser)
-    await server.remove()
-  })
+  afterAll(() => server.remove())
 
   const open = (sql: string, options = {}): Promise<WatchedPage> =>
-    openPage(browser, server.url, `#/query?${new URLSearchParams({ sql })}`, options)
+    openPage(server.url, `#/query?${new URLSearchParams({ sql })}`, options)
 
   /** Writes the key and runs what the page shows. */
   async function run(page: Page, key = ADMIN_KEY): Promise<void> {
@@ -40,11 +27,11 @@ describe.skipIf(!hasBrowser)(`the console’s queries${skipped}`, () => {
 
   test('the command for a terminal names the folder of this server', async () => {
     const open = await openTestServer({}, {}, undefined, { MINTLAKE_ADMIN_KEY: '' })
-    const { page } = await openPage(browser, open.url, '#/query')
+    const { page } = await openPage(open.url, '#/query')
     await page.getByText(`npx mintlake sql --data-dir ${open.dataDir} "SHOW TABLES"`).waitFor()
     await open.remove()
     // Who needs a key here may be anywhere: the folder is nobody's business.
-    const { page: other } = await openPage(browser, server.url, '#/query')
+    const { page: other } = await openPage(server.url, '#/query')
     await other.getByText('npx mintlake sql "SHOW TABLES"').waitFor()
   })
 
@@ -68,7 +55,7 @@ describe.skipIf(!hasBrowser)(`the console’s queries${skipped}`, () => {
   })
 
   test('an example is chosen and run by the keyboard, and stands in the address', async () => {
-    const { page, faults } = await openPage(browser, server.url, '#/query')
+    const { page, faults } = await openPage(server.url, '#/query')
     await page.getByText('No query has run yet').waitFor()
     await page.getByRole('button', { name: 'Columns of training' }).press('Enter')
     await run(page)

@@ -2,29 +2,26 @@
 // The console on a replay that is faster than its market was: a file of a week ago, in a real browser.
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Browser } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { submission, submit } from '../support/submission.ts'
 import { openTestServer, type TestServer, temporaryFolder } from '../support/test-server.ts'
-import { closeBrowser, hasBrowser, openBrowser, openPage, skipped } from './browser.ts'
+import { describeInBrowser, openPage } from './browser.ts'
 
 const MINT = mintOfSymbol('replayed')
 const SECOND_MS = 1_000
 const TRADES = 600
 const SPEED = 100
 
-describe.skipIf(!hasBrowser)(`the console on a replay${skipped}`, () => {
+describeInBrowser('the console on a replay', () => {
   const folder = temporaryFolder()
   const beginMs = Date.now() - 7 * 86_400 * SECOND_MS
-  let browser: Browser
   let server: TestServer
 
   beforeAll(async () => {
     const path = join(folder, 'trades.csv')
     const trades = Array.from({ length: TRADES }, (_, at) => `${beginMs + at * SECOND_MS},${MINT},buy,1,10`)
     writeFileSync(path, ['ts,mint,side,price,size', ...trades].join('\n'))
-    browser = await openBrowser()
     server = await openTestServer({
       feed: 'replay',
       replay: `file=${path},speed=${SPEED}`,
@@ -32,13 +29,12 @@ describe.skipIf(!hasBrowser)(`the console on a replay${skipped}`, () => {
     })
   })
   afterAll(async () => {
-    await closeBrowser(browser)
     await server.remove()
     rmSync(folder, { recursive: true })
   })
 
   test('ages are those of the market while it runs and once it stands, and its day is named', async () => {
-    const { page } = await openPage(browser, server.url, `#/token/${MINT}`)
+    const { page } = await openPage(server.url, `#/token/${MINT}`)
     const ages = () => page.locator('.trades-room tr td:last-child').allTextContents()
     const oldest = async () => Number.parseInt((await ages()).at(-1) ?? '0', 10)
     await expect.poll(oldest, { timeout: 20_000 }).toBeGreaterThan(5)

@@ -1,24 +1,22 @@
 // @module-tag drill
 // What agents say, in a real browser: labels as soon as they are shown, filters, pages, records, calibration.
-import type { Browser } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { roundTicks } from '../../src/web/round-ticks.ts'
 import { submission, submit } from '../support/submission.ts'
 import { openTestServer, type TestServer } from '../support/test-server.ts'
-import { changeAnswers, closeBrowser, hasBrowser, openBrowser, openPage, skipped } from './browser.ts'
+import { changeAnswers, describeInBrowser, openPage } from './browser.ts'
 
 const MINTS = Array.from({ length: 60 }, (_, at) => mintOfSymbol(`says ${at}`))
 const DELAY_MS = 3_000
 
-describe.skipIf(!hasBrowser)(`what agents say, in the console${skipped}`, () => {
-  let browser: Browser
+describeInBrowser('what agents say, in the console', () => {
   let server: TestServer
   let key: string
 
   beforeAll(async () => {
     const settings = { 'labels-delay-ms': `${DELAY_MS}`, 'submit-limits': 'rate=0,cooldown-ms=0' }
-    ;[browser, server] = await Promise.all([openBrowser(), openTestServer(settings)])
+    server = await openTestServer(settings)
     await server.client.push(
       ...MINTS.flatMap((mint, at) => [
         { type: 'token', mint, ts: Date.now(), name: `Token ${at}`, symbol: `SYM${at}` },
@@ -31,13 +29,10 @@ describe.skipIf(!hasBrowser)(`what agents say, in the console${skipped}`, () => 
       expect((await submit(server.client, key, submission(mint, { sentiment }))).status).toBe(201)
     }
   })
-  afterAll(async () => {
-    await closeBrowser(browser)
-    await server.remove()
-  })
+  afterAll(() => server.remove())
 
   test('a submission appears at once, and its sentiment and score when the delay allows', async () => {
-    const { page, faults } = await openPage(browser, server.url, '#/submissions')
+    const { page, faults } = await openPage(server.url, '#/submissions')
     await page.getByText('50 shown, older below').waitFor()
     expect((await submit(server.client, key, submission(MINTS[0] ?? ''))).status).toBe(201)
     const row = page.getByRole('row').filter({ hasText: 'SYM0speaker' })
@@ -49,7 +44,7 @@ describe.skipIf(!hasBrowser)(`what agents say, in the console${skipped}`, () => 
   }, 30_000)
 
   test('at 1 024 px filters and count are one line, and what a phone shows includes the return', async () => {
-    const { page } = await openPage(browser, server.url, '#/submissions', {
+    const { page } = await openPage(server.url, '#/submissions', {
       viewport: { width: 1_024, height: 800 },
     })
     await page.getByText('50 shown, older below').waitFor()
@@ -61,7 +56,7 @@ describe.skipIf(!hasBrowser)(`what agents say, in the console${skipped}`, () => 
   })
 
   test('an agent that is not there is told once, and calibration says how three agents are had', async () => {
-    const { page } = await openPage(browser, server.url, '#/agents/ag_nobody')
+    const { page } = await openPage(server.url, '#/agents/ag_nobody')
     await page.getByText('There is no agent ag_nobody.').waitFor()
     expect(await page.locator('.empty h2').allTextContents()).toEqual(['This agent is not here'])
     await page.getByRole('link', { name: 'All agents' }).click()
@@ -77,7 +72,7 @@ describe.skipIf(!hasBrowser)(`what agents say, in the console${skipped}`, () => 
   })
 
   test('filters ask the server, stand in the address, and older ones come in pages', async () => {
-    const { page, faults } = await openPage(browser, server.url, '#/submissions')
+    const { page, faults } = await openPage(server.url, '#/submissions')
     await page.getByText('50 shown, older below').waitFor()
     await page.getByRole('button', { name: 'Older' }).click()
     await page.getByText(/^(59|60) shown$/).waitFor()
@@ -98,7 +93,7 @@ describe.skipIf(!hasBrowser)(`what agents say, in the console${skipped}`, () => 
   test('an agent has its hit rate, mean return, calibration and XP over time', async () => {
     const { body } = await server.client.get('/api/v1/agents/leaderboard')
     const { agentId, xp } = body.data[0]
-    const { page, faults } = await openPage(browser, 'about:blank')
+    const { page, faults } = await openPage('about:blank')
     await changeAnswers(page, '**/api/v1/agents/record?*', (answer) => {
       const group = { label: 'bullish', horizon: '15m', count: 4, tokens: 3 }
       Object.assign(answer.data, {
@@ -133,7 +128,7 @@ describe.skipIf(!hasBrowser)(`what agents say, in the console${skipped}`, () => 
   })
 
   test('the leaderboard tells of each agent how often it was right, after the time that the address names', async () => {
-    const { page, faults } = await openPage(browser, 'about:blank')
+    const { page, faults } = await openPage('about:blank')
     await changeAnswers(page, '**/api/v1/agents/leaderboard*', (answer) => {
       answer.data[0].horizons = [
         { horizon: '15m', count: 400, hits: 399, meanPct: 2.5 },
@@ -160,7 +155,7 @@ describe.skipIf(!hasBrowser)(`what agents say, in the console${skipped}`, () => 
     const group = (horizon: string) => ({
       ...{ label: 'bullish', horizon, count: 12, tokens: 5, meanPct: 2.5, lowPct: -3.7, highPct: 8.2 },
     })
-    const { page } = await openPage(browser, 'about:blank')
+    const { page } = await openPage('about:blank')
     const data = { asOfMs: Date.now(), sinceMs: 0, sentiments: [group('1h'), group('15m')], scores: [] }
     await page.route('**/api/v1/calibration', (route) => route.fulfill({ json: { ok: true, data } }))
     await page.goto(`${server.url}/#/calibration`)

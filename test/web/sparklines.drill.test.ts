@@ -1,22 +1,21 @@
 // @module-tag drill
 // Sparklines keep to their budget of reads: rows without one stay calm, and get theirs as soon as the budget allows.
-import type { Browser, Page } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { openTestServer, type TestServer } from '../support/test-server.ts'
-import { closeBrowser, hasBrowser, openBrowser, openPage, skipped } from './browser.ts'
+import { describeInBrowser, openPage } from './browser.ts'
 
 const TOKENS = 100
 /** Eight reads of ten tokens a minute. */
 const [READS_A_MINUTE, FIRST] = [8, 80]
 const MINUTE_MS = 60_000
 
-describe.skipIf(!hasBrowser)(`sparklines of the market${skipped}`, () => {
-  let browser: Browser
+describeInBrowser('sparklines of the market', () => {
   let server: TestServer
 
   beforeAll(async () => {
-    ;[browser, server] = await Promise.all([openBrowser(), openTestServer()])
+    server = await openTestServer()
     const nowMs = Date.now()
     const mints = Array.from({ length: TOKENS }, (_, at) => mintOfSymbol(`spark ${at}`))
     const trades = (mint: string) =>
@@ -29,10 +28,7 @@ describe.skipIf(!hasBrowser)(`sparklines of the market${skipped}`, () => {
       ...mints.flatMap(trades),
     )
   })
-  afterAll(async () => {
-    await closeBrowser(browser)
-    await server.remove()
-  })
+  afterAll(() => server.remove())
 
   const lines = (page: Page) => page.locator('.rows svg.spark polyline')
   const toCome = (page: Page) => page.locator('.rows svg.spark.to-come')
@@ -45,7 +41,7 @@ describe.skipIf(!hasBrowser)(`sparklines of the market${skipped}`, () => {
   }
 
   test('beyond the budget rows hold a quiet place of the same size, and fill in once it allows', async () => {
-    const { page, faults } = await openPage(browser, 'about:blank', '', {
+    const { page, faults } = await openPage('about:blank', '', {
       viewport: { width: 1280, height: 48 * (TOKENS + 5) },
     })
     const reads = countReads(page)
@@ -70,7 +66,7 @@ describe.skipIf(!hasBrowser)(`sparklines of the market${skipped}`, () => {
   }, 60_000)
 
   test('tabs share what is known: going through them asks for nothing twice', async () => {
-    const { page } = await openPage(browser, 'about:blank')
+    const { page } = await openPage('about:blank')
     const reads = countReads(page)
     await page.goto(`${server.url}/`)
     await lines(page).first().waitFor()
@@ -86,7 +82,7 @@ describe.skipIf(!hasBrowser)(`sparklines of the market${skipped}`, () => {
   })
 
   test('those of rows that stay where they are are renewed too', async () => {
-    const { page } = await openPage(browser, 'about:blank')
+    const { page } = await openPage('about:blank')
     await page.clock.install()
     await page.goto(`${server.url}/#/market?search=S99`)
     await lines(page).first().waitFor()

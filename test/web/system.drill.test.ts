@@ -1,38 +1,34 @@
 // @module-tag drill
 // The console's view of the server: a plain sentence for whatever is wrong, and rates that move.
-import type { Browser, Page } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { HealthAnswer } from '../../src/schema/api/status.ts'
 import { seedToken, submission, submit } from '../support/submission.ts'
 import { openTestServer, type TestServer } from '../support/test-server.ts'
-import { changeAnswers, closeBrowser, hasBrowser, openBrowser, openPage, skipped } from './browser.ts'
+import { changeAnswers, describeInBrowser, openPage } from './browser.ts'
 
 const HOUR_MS = 3_600_000
 
-describe.skipIf(!hasBrowser)(`the system’s view in the console${skipped}`, () => {
-  let browser: Browser
+describeInBrowser('the system’s view in the console', () => {
   let server: TestServer
 
   beforeAll(async () => {
-    ;[browser, server] = await Promise.all([openBrowser(), openTestServer()])
+    server = await openTestServer()
   })
-  afterAll(async () => {
-    await closeBrowser(browser)
-    await server.remove()
-  })
+  afterAll(() => server.remove())
 
   const problems = (page: Page) => page.locator('.problems').getByRole('listitem')
 
   /** The view, with members of the server's answer replaced: such states cannot be made quickly. */
   async function openWith(more: (health: HealthAnswer) => Partial<HealthAnswer>): Promise<Page> {
-    const { page } = await openPage(browser, 'about:blank')
+    const { page } = await openPage('about:blank')
     await changeAnswers(page, '**/health', (health) => ({ ...health, ...more(health) }))
     await page.goto(`${server.url}/#/system`)
     return page
   }
 
   test('no price of SOL is told by a server that has none, and is gone with the first one', async () => {
-    const { page, faults } = await openPage(browser, server.url, '#/system')
+    const { page, faults } = await openPage(server.url, '#/system')
     await problems(page)
       .filter({
         hasText:
@@ -96,7 +92,7 @@ describe.skipIf(!hasBrowser)(`the system’s view in the console${skipped}`, () 
 
   test('submissions a second rise while an agent submits', async () => {
     const key = await server.client.register('busy')
-    const { page } = await openPage(browser, server.url, '#/system')
+    const { page } = await openPage(server.url, '#/system')
     const term = page.getByRole('term').filter({ hasText: 'Submissions a second' })
     const rate = () => term.locator('..').getByRole('definition').textContent()
     await expect.poll(rate, { timeout: 10_000 }).toBe('0')
@@ -110,7 +106,7 @@ describe.skipIf(!hasBrowser)(`the system’s view in the console${skipped}`, () 
   }, 30_000)
 
   test('one click leads to the API’s documents', async () => {
-    const { page, faults } = await openPage(browser, server.url)
+    const { page, faults } = await openPage(server.url)
     await page.getByRole('link', { name: 'API', exact: true }).click()
     await page.waitForURL('**/docs**')
     await page.getByRole('heading', { level: 1 }).first().waitFor()

@@ -1,31 +1,24 @@
 // @module-tag drill
 // The key of a tab and the form to submit by hand, in a real browser.
-import type { Browser, Page } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { SUMMARY, seedToken, submission, submit, VALUES } from '../support/submission.ts'
 import { openTestServer, type TestServer } from '../support/test-server.ts'
-import { closeBrowser, hasBrowser, openBrowser, openPage, skipped } from './browser.ts'
+import { describeInBrowser, openPage } from './browser.ts'
 
 const COMPLETE_TEXT = 'if you submit this now'
 
-describe.skipIf(!hasBrowser)(`trying it by hand${skipped}`, () => {
-  let browser: Browser
+describeInBrowser('trying it by hand', () => {
   let server: TestServer
   let mint: string
 
   beforeAll(async () => {
-    ;[browser, server] = await Promise.all([
-      openBrowser(),
-      openTestServer({ 'submit-limits': 'rate=0,cooldown-ms=0' }),
-    ])
+    server = await openTestServer({ 'submit-limits': 'rate=0,cooldown-ms=0' })
     mint = await seedToken(server.client, Date.now())
   })
-  afterAll(async () => {
-    await closeBrowser(browser)
-    await server.remove()
-  })
+  afterAll(() => server.remove())
 
-  const open = async (hash: string): Promise<Page> => (await openPage(browser, server.url, hash)).page
+  const open = async (hash: string): Promise<Page> => (await openPage(server.url, hash)).page
   async function enterKey(page: Page, key: string): Promise<void> {
     const field = page.getByLabel('or one that you have')
     await field.fill(key)

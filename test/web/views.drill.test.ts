@@ -1,31 +1,22 @@
 // @module-tag drill
 // What each view tells, in a real browser on the real server.
-import type { Browser, Page } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { MARKET_QUOTES } from '../../src/schema/quote.ts'
 import { LOW_COVERAGE_COUNT } from '../../src/schema/xp.ts'
 import { submission, submit } from '../support/submission.ts'
 import { openTestServer, type TestServer } from '../support/test-server.ts'
-import {
-  changeAnswers,
-  closeBrowser,
-  hasBrowser,
-  openBrowser,
-  openPage,
-  overflowPx,
-  skipped,
-} from './browser.ts'
+import { changeAnswers, describeInBrowser, openPage, overflowPx } from './browser.ts'
 
 const [RICH, POOR, LIVE, COVERED] = ['rich', 'poor', 'live', 'covered'].map(mintOfSymbol)
 const MINUTE_MS = 60_000
 
-describe.skipIf(!hasBrowser)(`views of the console${skipped}`, () => {
-  let browser: Browser
+describeInBrowser('views of the console', () => {
   let server: TestServer
 
   beforeAll(async () => {
-    ;[browser, server] = await Promise.all([openBrowser(), openTestServer()])
+    server = await openTestServer()
     const nowMs = Date.now()
     const token = (mint: string, name: string) => ({ type: 'token', mint, ts: nowMs, name, symbol: name })
     const trade = (mint: string, priceUsd: number, minutesAgo: number) => ({
@@ -56,12 +47,9 @@ describe.skipIf(!hasBrowser)(`views of the console${skipped}`, () => {
     const answer = await submit(server.client, key, submission(RICH))
     expect(answer.status, answer.text).toBe(201)
   })
-  afterAll(async () => {
-    await closeBrowser(browser)
-    await server.remove()
-  })
+  afterAll(() => server.remove())
 
-  const open = async (hash: string): Promise<Page> => (await openPage(browser, server.url, hash)).page
+  const open = async (hash: string): Promise<Page> => (await openPage(server.url, hash)).page
   const rows = (page: Page) => page.locator('.rows .row')
 
   test('the market: tabs, sorts, filters, a sparkline, prices of 1e-9', async () => {
@@ -86,7 +74,7 @@ describe.skipIf(!hasBrowser)(`views of the console${skipped}`, () => {
   test('an empty market says so in each list; a list without tokens speaks of filters only where there are some', async () => {
     const empty = await openTestServer()
     for (const tab of ['', '?tab=new', '?tab=live', '?tab=graduated']) {
-      const { page } = await openPage(browser, empty.url, `#/market${tab}`)
+      const { page } = await openPage(empty.url, `#/market${tab}`)
       await page.getByRole('heading', { name: 'No tokens yet' }).waitFor()
     }
     await empty.remove()
@@ -116,7 +104,7 @@ describe.skipIf(!hasBrowser)(`views of the console${skipped}`, () => {
       const answer = await submit(client, key, submission(COVERED))
       expect(answer.status, answer.text).toBe(201)
     }
-    const { page } = await openPage(browser, others.url)
+    const { page } = await openPage(others.url)
     const covered = rows(page).filter({ hasText: 'Covered' })
     await covered.waitFor()
     const box = page.getByRole('checkbox', { name: 'low coverage' })
@@ -194,7 +182,7 @@ describe.skipIf(!hasBrowser)(`views of the console${skipped}`, () => {
   })
 
   test('a token’s analyses: verdict, deviation, and what became of the price', async () => {
-    const { page } = await openPage(browser, 'about:blank')
+    const { page } = await openPage('about:blank')
     // Outcomes are known after an hour: here the server's answer is given them.
     await changeAnswers(page, '**/api/v1/analysis?*', (answer) => {
       for (const analysis of answer.data)
@@ -232,7 +220,7 @@ describe.skipIf(!hasBrowser)(`views of the console${skipped}`, () => {
 
   test('a record that is refused says why, and comes by itself later', async () => {
     const leaders = await server.client.get('/api/v1/agents/leaderboard')
-    const { page } = await openPage(browser, 'about:blank')
+    const { page } = await openPage('about:blank')
     const refusal = {
       ok: false,
       code: 'read_rate_limited',
@@ -266,7 +254,7 @@ describe.skipIf(!hasBrowser)(`views of the console${skipped}`, () => {
       told: /^The reads are used up.\s+The totals were true \S+ ago.$/,
     },
   ])('$part look old while they cannot be read again', async ({ hash, path, shown, refusal, told }) => {
-    const { page } = await openPage(browser, 'about:blank')
+    const { page } = await openPage('about:blank')
     await page.clock.install()
     await page.goto(`${server.url}/${hash}`)
     await page.locator(shown).waitFor()
@@ -285,7 +273,7 @@ describe.skipIf(!hasBrowser)(`views of the console${skipped}`, () => {
 
   test('an empty view has a command, which is copied', async () => {
     const empty = await openTestServer()
-    const { page } = await openPage(browser, empty.url, '#/agents', {
+    const { page } = await openPage(empty.url, '#/agents', {
       permissions: ['clipboard-write', 'clipboard-read'],
     })
     await page.getByRole('button', { name: 'Copy' }).click()
@@ -299,12 +287,7 @@ describe.skipIf(!hasBrowser)(`views of the console${skipped}`, () => {
 
   test('a page that is not there, and a token that is not, fit a phone and lead back', async () => {
     const options = { viewport: { width: 360, height: 740 } }
-    const { page } = await openPage(
-      browser,
-      server.url,
-      `#/token/${mintOfSymbol('nowhere to be found')}`,
-      options,
-    )
+    const { page } = await openPage(server.url, `#/token/${mintOfSymbol('nowhere to be found')}`, options)
     await page.getByRole('heading', { name: 'This token is not here' }).waitFor()
     expect(await overflowPx(page)).toBe(0)
     await page.evaluate(`location.hash = '#/token/abc'`)
@@ -320,7 +303,7 @@ describe.skipIf(!hasBrowser)(`views of the console${skipped}`, () => {
       ...{ label, horizon, count: 12, tokens: 5 },
       ...{ meanPct, lowPct: meanPct - 3, highPct: meanPct + 3 },
     })
-    const { page } = await openPage(browser, 'about:blank')
+    const { page } = await openPage('about:blank')
     await page.route('**/api/v1/calibration', (route) =>
       route.fulfill({
         json: {
