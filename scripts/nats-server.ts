@@ -29,8 +29,6 @@ export interface NatsServerOptions {
   config?: string
   /** Whether Ctrl-C in the terminal leaves it alone: who started it stops it. */
   detached?: boolean
-  /** Where its streams lie; below `dir` unless set. */
-  streamsDir?: string
   /** The command that runs it, such as one that enters a namespace and then becomes it. */
   within?: readonly string[]
   /** Its name among the servers of a cluster, the port at which the others reach it, and those of the others. */
@@ -72,7 +70,7 @@ export async function startNatsServer(options: NatsServerOptions): Promise<NatsS
   writeFileSync(
     path,
     `listen: "127.0.0.1:${port === 0 ? -1 : port}"
-jetstream { store_dir: ${JSON.stringify(options.streamsDir ?? streamsFolder(dir))}, max_memory_store: 64MB
+jetstream { store_dir: ${JSON.stringify(streamsFolder(dir))}, max_memory_store: 64MB
   ${storage} }
 ${memberLines(options)}
 ${config}
