@@ -4,6 +4,7 @@
 import { tableFromIPC } from 'apache-arrow'
 import { unpack } from 'msgpackr'
 import { afterEach, expect, it } from 'vitest'
+import { random } from '../../../bench/datasets/random.ts'
 import type { MarketItem } from '../../../src/schema/market-item.ts'
 import {
   KEPT_SORTS,
@@ -34,15 +35,6 @@ const token = (mint: string, index: number) => ({
   symbol: 'T',
   totalSupply: 1_000_000,
 })
-
-/** A seeded random generator. */
-function random(seed: number): () => number {
-  let state = seed
-  return () => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
-    return state / 2 ** 32
-  }
-}
 
 /** Trades that reorder every list, and tokens that enter and leave tabs. Half of the events are on a tenth of the tokens. */
 function batch(next: () => number): object[] {

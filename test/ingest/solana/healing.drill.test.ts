@@ -2,9 +2,9 @@
 // A market through outages, deaths of its process, duplicates, disorder and truncated logs is that of a market that had none of them.
 // MINTLAKE_TEST_CHAIN_MINUTES=60 runs the hour of 10 000 tokens and 500 transactions a second.
 import { beforeAll, describe, expect, it } from 'vitest'
+import { random as seeded } from '../../../bench/datasets/random.ts'
 import { Teller } from '../../support/chain/market-tape.ts'
 import type { Outage } from '../../support/chain/simulated-chain.ts'
-import { randomOf } from '../../support/chain/world.ts'
 import { expectEqual, expectTold, type IsMissing, missingSince, wrongBars } from './same-market.ts'
 import { type RunOptions, runMarket, type SimulatedMarket, tradesOf } from './simulated-market.ts'
 
@@ -23,7 +23,7 @@ const REFUSED = { ok: false, fault: 'refused', message: 'no such method', code: 
 
 /** Outages of 1 to 60 s, spread over the run; every third ends a connection without a word. */
 function outages(seed: number): Outage[] {
-  const random = randomOf(seed)
+  const random = seeded(seed)
   const spacingMs = (END_MS - START_MS - 90_000) / OUTAGES
   return Array.from({ length: OUTAGES }, (_, index) => {
     const fromMs = Math.round(START_MS + 30_000 + index * spacingMs + (random() * spacingMs) / 4)

@@ -1,6 +1,6 @@
 // A simulated machine: its time, its processes and the order of their work. Nothing waits: time goes on to the next event. All that
 // differs between two runs is drawn from the seed.
-import { seededRandom } from '../../support/disk/simulated-disk.ts'
+import { random } from '../../../bench/datasets/random.ts'
 
 /** The system's own, before `install` replaces them. */
 const nextTurn = globalThis.setImmediate
@@ -15,7 +15,7 @@ export class Draws {
   readonly next: () => number
 
   constructor(seed: number) {
-    this.next = seededRandom(seed)
+    this.next = random(seed)
   }
 
   /** Whether something of this probability happens. */

@@ -1,7 +1,8 @@
 // A power cut at each operation of a scripted run loses nothing that was acknowledged and brings back nothing that was refused.
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { random as seeded } from '../../../bench/datasets/random.ts'
 import { anyCut, anyLoss, type Cut, cutEverywhere, diskAfter, quiet } from '../../support/disk/cuts.ts'
-import { SimulatedDisk, seededRandom } from '../../support/disk/simulated-disk.ts'
+import { SimulatedDisk } from '../../support/disk/simulated-disk.ts'
 import { TIMEOUT_MS, World } from './world.ts'
 
 beforeEach(() => {
@@ -206,7 +207,7 @@ describe.each(Object.entries(SCRIPTS))('a log cut off during its %s', (_, run) =
 test('a start finds a prefix of the group that a power cut interrupted, whatever order its pages were written in', async () => {
   let shorter = 0
   for (let seed = 0; seed < 100; seed++) {
-    const random = seededRandom(seed)
+    const random = seeded(seed)
     const world = new World(new SimulatedDisk())
     await world.open()
     await world.append()

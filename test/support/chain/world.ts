@@ -1,5 +1,6 @@
 // A seeded chain: tokens on curves paid in SOL, USDC or something else, some in mayhem mode, that graduate to pools and go on there;
 // with its own ledger of what was traded, which knows nothing of the code that reads the events.
+import { random } from '../../../bench/datasets/random.ts'
 import { mintOfSymbol } from '../../../src/schema/mint.ts'
 import {
   encodeEvent,
@@ -54,17 +55,6 @@ export interface Token {
   pool: Pool | null
 }
 
-/** Uniform in [0, 1), the same for the same seed (mulberry32). */
-export function randomOf(seed: number): () => number {
-  let state = seed >>> 0
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
-  }
-}
-
 export interface WorldOptions {
   startMs: number
   slot?: number
@@ -105,7 +95,7 @@ export class ChainWorld {
     seed: number,
     { startMs, slot = 300_000_000, launches = 0.02, truncated = 0.02 }: WorldOptions,
   ) {
-    this.random = randomOf(seed)
+    this.random = random(seed)
     this.nowMs = startMs
     this.slot = slot
     this.#launches = launches

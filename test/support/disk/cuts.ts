@@ -1,6 +1,7 @@
 // Cuts a simulated disk at every operation of a script, as a kill or a power cut does: the crash suite of everything that stands on
 // lib/segments.
-import { LOSSES, type Loss, type SimulatedDisk, seededRandom } from './simulated-disk.ts'
+import { random as seeded } from '../../../bench/datasets/random.ts'
+import { LOSSES, type Loss, type SimulatedDisk } from './simulated-disk.ts'
 
 export type Cut = 'killed' | Loss
 const CUTS: readonly Cut[] = ['killed', ...LOSSES]
@@ -46,7 +47,7 @@ export async function cutEverywhere<World extends { readonly disk: SimulatedDisk
   for (let seed = 0; seed < operations * cutsEach; seed++) {
     const operation = Math.floor(seed / cutsEach)
     if (operation % everyOperation !== 0) continue
-    const random = seededRandom(seed)
+    const random = seeded(seed)
     const cut = CUTS[(operation + (seed % cutsEach)) % CUTS.length]
     const world = await begin()
     world.disk.cutAt(operation, random() < 0.5)

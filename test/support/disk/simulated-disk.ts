@@ -54,17 +54,6 @@ interface Fault {
 export const systemError = (code: string): NodeJS.ErrnoException =>
   Object.assign(new Error(`${code}: simulated`), { code })
 
-/** A generator of numbers in [0, 1), deterministic for a seed. */
-export function seededRandom(seed: number): () => number {
-  let state = seed >>> 0
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
-  }
-}
-
 /** See src/lib/disk/high-water-mark.ts. */
 const isMark = (name: string): boolean => /\.mark(\.tmp)?$/.test(name)
 
