@@ -13,14 +13,13 @@ export function requireSendable(key: string): void {
 export interface ApiRequest {
   body?: unknown
   key?: string | null
-  timeoutMs?: number
   /** Of the page's session, for what counts as a read. */
   fetch?: typeof fetch
 }
 
 /** A GET, or a POST where there is a body. @throws Error with the server's sentence. */
 export async function request<Answer>(path: string, options: ApiRequest = {}): Promise<Answer> {
-  const { body, key, timeoutMs = TIMEOUT_MS, fetch: ask = fetch } = options
+  const { body, key, fetch: ask = fetch } = options
   const response = await ask(path, {
     method: body === undefined ? 'GET' : 'POST',
     headers: {
@@ -28,7 +27,7 @@ export async function request<Answer>(path: string, options: ApiRequest = {}): P
       ...(key && { Authorization: `Bearer ${key}` }),
     },
     ...(body !== undefined && { body: JSON.stringify(body) }),
-    signal: AbortSignal.timeout(timeoutMs),
+    signal: AbortSignal.timeout(TIMEOUT_MS),
   })
   // A proxy's is a page. One that breaks off, or does not come to its end, is no answer at all.
   const answer = await response.json().catch((error) => {
