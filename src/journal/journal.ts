@@ -3,6 +3,7 @@
 
 import { nodeDisk } from '../lib/disk/disk.ts'
 import { within } from '../lib/wait.ts'
+import { Waiters } from '../lib/waiters.ts'
 import type { MarketEvent } from '../schema/event.ts'
 import { BatchEncoder } from './batch/batch-encoder.ts'
 import { BATCH_MS_MAX, CLOSE_MS_MAX, SEAL_MS_MAX, STALLED_MS, WAITING_BYTES_MAX } from './limits.ts'
@@ -43,8 +44,8 @@ export class EventJournal {
   /** The disk has taken nothing for STALLED_MS: nobody waits for it until it does. */
   #isStalled = false
   #isClosed = false
-  /** Resolve when everything that was appended before is written. */
-  readonly #waiting: { eventNo: number; resolve(): void }[] = []
+  /** Those who wait until what was appended is written. */
+  readonly #waiters = new Waiters()
 
   constructor(options: JournalOptions, end: JournalEnd) {
     this.#options = options
@@ -90,14 +91,10 @@ export class EventJournal {
   }
 
   /** Resolves when everything appended so far is with the disk, or when it has refused for `timeoutMs`. @returns whether it is */
-  async written(timeoutMs: number): Promise<boolean> {
+  written(timeoutMs: number): Promise<boolean> {
     this.#endBatch()
     const eventNo = this.lastEventNo
-    if (this.#writer.writtenEventNo >= eventNo) return true
-    const { promise, resolve } = Promise.withResolvers<void>()
-    this.#waiting.push({ eventNo, resolve })
-    await within(timeoutMs, promise)
-    return this.#writer.writtenEventNo >= eventNo
+    return this.#waiters.until(() => this.#writer.writtenEventNo >= eventNo, timeoutMs)
   }
 
   /**
@@ -203,8 +200,7 @@ export class EventJournal {
   }
 
   #onWritten(): void {
-    const { writtenEventNo } = this.#writer
-    while ((this.#waiting[0]?.eventNo ?? Infinity) <= writtenEventNo) this.#waiting.shift()?.resolve()
+    this.#waiters.check()
     this.#isStalled = false
     if (!this.#isBehind) this.#endWaiting()
     else this.#stallTimer?.refresh()
