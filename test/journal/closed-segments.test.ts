@@ -23,7 +23,7 @@ test('a segment that is deleted during a sync does not keep a later one from bei
   const names = ['a', 'b', 'c']
   for (const [index, name] of names.entries())
     closed.add({
-      ...{ name, firstEventNo: index + 1, lastEventNo: index + 1, bytes: 1, file: fileOf(name) },
+      ...{ name, lastEventNo: index + 1, bytes: 1, file: fileOf(name) },
       state: index === 0 ? 'durable' : 'unsynced',
     })
   const syncing = closed.syncFiles()

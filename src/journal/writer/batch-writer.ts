@@ -32,7 +32,7 @@ interface QueuedBatch {
   beganMs: number
 }
 /** Written together. */
-type Batches = Parameters<SegmentFile['append']>[0]
+type Batches = [WrittenBatch, ...WrittenBatch[]]
 type QueuedItem = QueuedBatch | { ended: Promise<void>; onEnded(): void }
 
 export class BatchWriter {
@@ -139,13 +139,11 @@ export class BatchWriter {
     return promise
   }
 
-  /** Makes durable what has been written so far. @returns whether the disk did. Never rejects. */
-  async sync(): Promise<boolean> {
+  /** Makes durable what has been written so far, if the disk does. Never rejects. */
+  async sync(): Promise<void> {
     await this.#syncing
-    const writtenEventNo = this.writtenEventNo
     this.#syncing ??= this.#syncNow()
     await this.#syncing
-    return this.syncedEventNo >= writtenEventNo
   }
 
   removeThrough(eventNo: number): Promise<void> {
@@ -219,19 +217,15 @@ export class BatchWriter {
    * A segment begins with one batch, and ends with the one that fills it.
    */
   #nextBatches(first: WrittenBatch): Batches {
-    const batches: [WrittenBatch, ...WrittenBatch[]] = [first]
+    const batches: Batches = [first]
     if (this.#open === null) return batches
     const room = (this.#options.segmentBytes ?? SEGMENT_BYTES) - this.#open.bytes
     const bytesMax = Math.min(WRITE_BYTES_MAX, room)
     let bytes = first.frame.length
-    for (
-      let next = this.#queue[1];
-      next !== undefined && bytes < bytesMax;
-      next = this.#queue[batches.length]
-    ) {
-      if ('ended' in next) break
-      batches.push(next.batch)
-      bytes += next.batch.frame.length
+    for (const item of this.#queue.values().drop(1)) {
+      if ('ended' in item || bytes >= bytesMax) break
+      batches.push(item.batch)
+      bytes += item.batch.frame.length
     }
     return batches
   }
@@ -262,9 +256,9 @@ export class BatchWriter {
   #setOpenAside(): void {
     const open = this.#open
     if (open === null) return
-    const { name, firstEventNo, lastEventNo, bytes, file } = open
+    const { name, lastEventNo, bytes, file } = open
     const state = stateAfter(SEGMENT_STATES, open.state, 'ended')
-    this.#closed.add({ name, firstEventNo, lastEventNo, bytes, file, state })
+    this.#closed.add({ name, lastEventNo, bytes, file, state })
     this.#open = null
   }
 

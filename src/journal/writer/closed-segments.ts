@@ -11,7 +11,6 @@ import { SEGMENT_STATES, type SegmentEvent, type SegmentState } from './segment-
 
 interface ClosedSegment {
   name: string
-  firstEventNo: number
   lastEventNo: number
   bytes: number
   /** Its open file until it is durable; null: it is durable, was written anew, or was left by an earlier process. */
@@ -44,11 +43,11 @@ export class ClosedSegments {
     this.#folder = folder
     this.#onUnreadable = onUnreadable
     this.#void = end.voidSegments.map(({ name }) => name)
-    this.#segments = end.segments.map(({ name, bytes, firstNo: firstEventNo, cutoffNo }) => {
+    this.#segments = end.segments.map(({ name, bytes, cutoffNo }) => {
       const lastEventNo = Math.min(cutoffNo, end.lastEventNo)
       // A killed process may have left bytes that exist in the page cache only, and a sync of them may have failed already.
       const state = lastEventNo <= end.syncedEventNo ? 'durable' : 'syncFailed'
-      return { name, bytes, firstEventNo, lastEventNo, file: null, state }
+      return { name, bytes, lastEventNo, file: null, state }
     })
     for (const { bytes } of this.#segments) this.bytes += bytes
   }
