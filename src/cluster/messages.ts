@@ -1,9 +1,8 @@
 // The messages of the stream that carries the market from the writer to the readers.
-import { Packr } from 'msgpackr'
+import { pack, unpack } from 'msgpackr'
 import { z } from 'zod'
 import { CHECKPOINT_FORMAT } from '../checkpoint/checkpoint-file.ts'
 import { FORMAT as JOURNAL_FORMAT } from '../journal/segments/format.ts'
-import { errorMessage } from '../lib/error-text.ts'
 import { safeParse } from '../lib/safe-parse.ts'
 import { streamedSubmissionSchema } from '../schema/api/stream.ts'
 
@@ -54,30 +53,33 @@ export class MessageError extends Error {}
 /** One that no version can read. What it should have told is missing. */
 export class DamagedMessageError extends MessageError {}
 
-const packr = new Packr({ useRecords: false })
 const protocolSchema = z.object({ protocol: z.string() })
 
-export const encodeMessage = (message: BusMessage): Uint8Array => packr.pack(message)
+export const encodeMessage = (message: BusMessage): Uint8Array => pack(message)
+
+/** What another node has sent; undefined where it is no msgpack. */
+export function unpackSent(bytes: Uint8Array): unknown {
+  try {
+    return unpack(bytes)
+  } catch {
+    return undefined
+  }
+}
+
+/** Why what was sent is not understood, where it is of another version, as a sentence; null: it is not. */
+export function versionTrouble(sent: unknown, sender: string): string | null {
+  const { data } = safeParse(protocolSchema, sent)
+  if (data === undefined || data.protocol === PROTOCOL) return null
+  return `${sender} speaks version ${data.protocol} of the bus, this process version ${PROTOCOL}: run the same version of Mintlake everywhere`
+}
 
 /** @throws MessageError */
 export function decodeMessage(bytes: Uint8Array): BusMessage {
-  const value = unpack(bytes)
-  const head = safeParse(protocolSchema, value)
-  if (!head.success) throw new DamagedMessageError('the stream has a message of something else than Mintlake')
-  if (head.data.protocol !== PROTOCOL)
-    throw new MessageError(
-      `the writer speaks version ${head.data.protocol} of the bus, this process version ${PROTOCOL}: ` +
-        'run the same version of Mintlake everywhere',
-    )
+  const value = unpackSent(bytes)
+  const trouble = versionTrouble(value, 'the writer')
+  if (trouble !== null) throw new MessageError(trouble)
   const message = safeParse(messageSchema, value)
   if (message.success) return message.data
-  throw new DamagedMessageError(`the stream has a damaged message: ${message.error.message}`)
-}
-
-function unpack(bytes: Uint8Array): unknown {
-  try {
-    return packr.unpack(bytes)
-  } catch (error) {
-    throw new DamagedMessageError(`the stream has a damaged message: ${errorMessage(error)}`)
-  }
+  const sentence = 'the stream has a message that is damaged, or of something else than Mintlake'
+  throw new DamagedMessageError(`${sentence}: ${message.error.message}`)
 }

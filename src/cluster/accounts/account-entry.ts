@@ -1,9 +1,10 @@
 // An account as the bus has it, msgpack: hashes of keys, never keys. The key of an entry is the agent's identity.
-import { Packr } from 'msgpackr'
+import { pack } from 'msgpackr'
 import { z } from 'zod'
 import { safeParse } from '../../lib/safe-parse.ts'
 import { AGENT_TYPES } from '../../schema/vocabulary.ts'
 import type { Account } from '../../submissions/types.ts'
+import { unpackSent } from '../messages.ts'
 
 /** Raised when nodes of before could not understand an entry. */
 const FORMAT = 1
@@ -13,7 +14,6 @@ const FORMAT = 1
 export const COMPLETE_KEY = 'complete'
 export const COMPLETE_VALUE = new TextEncoder().encode('all accounts are here')
 
-const packr = new Packr({ useRecords: false })
 const time = z.number()
 
 const entrySchema = z.object({
@@ -54,11 +54,11 @@ const entryOf = ({ agent, name, keys }: Account): Entry => ({
   keys,
 })
 
-export const encodeAccount = (account: Account): Uint8Array => packr.pack(entryOf(account))
+export const encodeAccount = (account: Account): Uint8Array => pack(entryOf(account))
 
 /** Null: it is damaged, or of another version. A type that this version does not know gets the least rights. */
 export function decodeAccount(bytes: Uint8Array): Account | null {
-  const parsed = safeParse(entrySchema, unpack(bytes))
+  const parsed = safeParse(entrySchema, unpackSent(bytes))
   if (!parsed.success) return null
   const { agentId, registeredName, name, type, createdAtMs, keys } = parsed.data
   const knownType = AGENT_TYPES.find((each) => each === type) ?? 'agent'
@@ -68,18 +68,10 @@ export function decodeAccount(bytes: Uint8Array): Account | null {
 
 /** Whether an entry says what the account is, whenever it was written. */
 export function isSameAccount(bytes: Uint8Array, account: Account): boolean {
-  const parsed = safeParse(entrySchema, unpack(bytes))
+  const parsed = safeParse(entrySchema, unpackSent(bytes))
   return parsed.success && withoutMoment(parsed.data) === withoutMoment(entryOf(account))
 }
 
 /** What remains of a key's time depends on the moment; its end does not. */
 const withoutMoment = (entry: Entry): string =>
   JSON.stringify({ ...entry, keys: entry.keys.map(({ endsInMs: _, ...key }) => key) })
-
-function unpack(bytes: Uint8Array): unknown {
-  try {
-    return packr.unpack(bytes)
-  } catch {
-    return null
-  }
-}

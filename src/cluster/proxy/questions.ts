@@ -7,12 +7,12 @@ import {
   RequestError,
   type Subscription,
 } from '@nats-io/transport-node'
-import { Packr } from 'msgpackr'
+import { pack } from 'msgpackr'
 import { z } from 'zod'
 import { safeParse } from '../../lib/safe-parse.ts'
 import type { Bus } from '../bus.ts'
 import { DENIED_RETRY_MS } from '../limits.ts'
-import { PROTOCOL } from '../messages.ts'
+import { PROTOCOL, unpackSent, versionTrouble } from '../messages.ts'
 import { UnansweredError, unavailable } from './errors.ts'
 import type { NodeAddress } from './node-gate.ts'
 
@@ -28,33 +28,17 @@ const answerSchema = z.object({
   url: z.url({ protocol: /^https?$/ }),
   secret: z.string().min(1),
 })
-const protocolSchema = z.object({ protocol: z.string() })
 
 /** A subject at which this process answers. */
 export type Answering = Pick<Subscription, 'unsubscribe'>
 
-const packr = new Packr({ useRecords: false })
-
 /** @throws ServiceError where the answer is of another version, or of something else */
 function decodeAnswer(data: Uint8Array): NodeAddress {
-  const value = unpack(data)
+  const value = unpackSent(data)
   const answer = safeParse(answerSchema, value)
   if (answer.success) return answer.data
-  const head = safeParse(protocolSchema, value)
-  if (!head.success || head.data.protocol === PROTOCOL)
-    throw unavailable(false, 'an answer on the bus is not one of Mintlake.')
-  const sentence =
-    `the other node speaks version ${head.data.protocol} of the bus, this one version ${PROTOCOL}: ` +
-    'run the same version of Mintlake everywhere.'
-  throw unavailable(false, sentence)
-}
-
-function unpack(data: Uint8Array): unknown {
-  try {
-    return packr.unpack(data)
-  } catch {
-    return null
-  }
+  const trouble = versionTrouble(value, 'the other node') ?? 'an answer on the bus is not one of Mintlake'
+  throw unavailable(false, `${trouble}.`)
 }
 
 const isOf = (error: unknown, kind: typeof NoRespondersError | typeof PermissionViolationError): boolean =>
@@ -69,7 +53,7 @@ export async function ask(
 ): Promise<NodeAddress> {
   // The client would keep the question until it is connected again, when nobody waits for it any more.
   if (!watch.isConnected) throw new UnansweredError('disconnected')
-  const question = packr.pack({ protocol: PROTOCOL, kind })
+  const question = pack({ protocol: PROTOCOL, kind })
   const { data } = await connection.request(subject, question, { timeout: msMax }).catch((error: unknown) => {
     if (isOf(error, NoRespondersError)) throw new UnansweredError('nobody', '', error)
     throw new UnansweredError(isOf(error, PermissionViolationError) ? 'denied' : 'silent', '', error)
@@ -96,8 +80,8 @@ export function answerAt(
       isDenied = true
       return
     }
-    const question = safeParse(questionSchema, unpack(message.data))
-    message.respond(packr.pack({ protocol: PROTOCOL, ...address() }))
+    const question = safeParse(questionSchema, unpackSent(message.data))
+    message.respond(pack({ protocol: PROTOCOL, ...address() }))
     if (question.success) onAsked(question.data.kind)
   }
   let subscription = connection.subscribe(subject, { callback })
