@@ -5,11 +5,10 @@ import { findEnd, type JournalEnd } from '../journal/reader.ts'
 import { nodeDisk } from '../lib/disk/disk.ts'
 import { errorMessage } from '../lib/error-text.ts'
 import { CheckpointError } from '../lib/sections/checkpoint-error.ts'
-import type { Market } from '../market/market.ts'
+import { Market, type MarketOptions } from '../market/market.ts'
 import type { EngineSettings } from '../schema/event.ts'
 import { CheckpointFile, type CheckpointHead } from './checkpoint-file.ts'
 import { listCheckpoints, type StoredCheckpoint } from './checkpoint-folder.ts'
-import type { ReadSection } from './create-market.ts'
 
 export interface RecordFolders {
   journalFolder: string
@@ -65,8 +64,8 @@ export const lostThrough = (eventNo: number, { head, afterEventNo }: Base, appli
 export interface FindBaseOptions {
   /** Called for each checkpoint that should be usable and is not. */
   onUnusable(checkpoint: StoredCheckpoint & { reason: string }): void
-  /** Makes the market of a base. Throws CheckpointError where its checkpoint cannot be restored. */
-  createMarket(base: Base, read: ReadSection | null): Market
+  /** Of the market of a base. */
+  optionsOf(base: Base): MarketOptions
 }
 
 export interface RestoredBase {
@@ -84,38 +83,31 @@ export function isConnected({ end, knownEventNo }: Recorded, afterEventNo: numbe
   return first !== undefined && first.firstNo <= afterEventNo + 1
 }
 
-/** Opens a checkpoint. @throws CheckpointError where it cannot be used with this journal */
-function openCheckpoint(recorded: Recorded, { path, eventNo }: StoredCheckpoint): CheckpointFile {
-  const file = new CheckpointFile(path)
-  try {
-    if (file.head.folderId !== recorded.folderId)
-      throw new CheckpointError('It belongs to another data folder.')
-    if (file.head.eventNo !== eventNo) throw new CheckpointError('Its name is not that of its event.')
-    if (!isConnected(recorded, eventNo))
-      throw new CheckpointError('The journal does not have the events behind it.')
-    return file
-  } catch (error) {
-    file.close()
-    throw error
-  }
+/** @throws CheckpointError where a checkpoint cannot be used with this journal */
+function requireUsable(recorded: Recorded, { eventNo }: StoredCheckpoint, head: CheckpointHead): void {
+  if (head.folderId !== recorded.folderId) throw new CheckpointError('It belongs to another data folder.')
+  if (head.eventNo !== eventNo) throw new CheckpointError('Its name is not that of its event.')
+  if (!isConnected(recorded, eventNo))
+    throw new CheckpointError('The journal does not have the events behind it.')
 }
 
 /** The newest base with its market; null where there is none. */
 export function findBase(
   recorded: Recorded,
-  { onUnusable, createMarket }: FindBaseOptions,
+  { onUnusable, optionsOf }: FindBaseOptions,
 ): RestoredBase | null {
   const { latest, checkpoints } = recorded
   for (const stored of checkpoints) {
     // A market that began as an empty one is not restored to what was before it.
     if (latest !== null && latest.originEventNo > stored.eventNo) break
     try {
-      const file = openCheckpoint(recorded, stored)
+      const file = new CheckpointFile(stored.path)
       try {
         const { head } = file
+        requireUsable(recorded, stored, head)
         const { eventNo: afterEventNo, originEventNo, settings } = head
         const base = { afterEventNo, originEventNo, head, settings }
-        return { base, market: createMarket(base, file.read) }
+        return { base, market: Market.restore(optionsOf(base), file.read) }
       } finally {
         // An open file would keep its place on the disk after it is deleted.
         file.close()
@@ -128,5 +120,5 @@ export function findBase(
   if (latest === null || !isConnected(recorded, latest.originEventNo - 1)) return null
   const { originEventNo, settings } = latest
   const base = { afterEventNo: originEventNo - 1, originEventNo, head: null, settings }
-  return { base, market: createMarket(base, null) }
+  return { base, market: new Market(optionsOf(base)) }
 }

@@ -3,9 +3,9 @@ import { readJournal } from '../journal/reader.ts'
 import { peakMemoryBytes } from '../lib/memory.ts'
 import { MINTLAKE_VERSION } from '../lib/version.ts'
 import { type NewCheckpointHead, writeCheckpoint } from './checkpoint-file.ts'
-import { createMarket, quietOptions, underSettings } from './create-market.ts'
 import { EventReplayer } from './event-replayer.ts'
 import { findBase, findRecorded, lostThrough, type Recorded, type RestoredBase } from './find-base.ts'
+import { quietOptions, underSettings } from './market-options.ts'
 import type { CheckpointResult, CheckpointTask } from './protocol.ts'
 
 function restoreBase(
@@ -18,7 +18,7 @@ function restoreBase(
     { ...recorded, checkpoints },
     {
       onUnusable: ({ path, reason }) => reasons.push(`${path}: ${reason}`),
-      createMarket: ({ settings }, read) => createMarket(quietOptions(settings), read),
+      optionsOf: ({ settings }) => quietOptions(settings),
     },
   )
 }

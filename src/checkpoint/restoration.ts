@@ -8,9 +8,9 @@ import { CheckpointError } from '../lib/sections/checkpoint-error.ts'
 import { nextTurn } from '../lib/wait.ts'
 import type { Market, MarketOptions } from '../market/market.ts'
 import type { EngineSettings } from '../schema/event.ts'
-import { createMarket, quietOptions, underSettings, withSettings } from './create-market.ts'
 import { EventReplayer } from './event-replayer.ts'
 import { type Base, findBase, type Recorded, type StartFolders } from './find-base.ts'
+import { quietOptions, underSettings, withSettings } from './market-options.ts'
 
 export interface RestoreOptions extends StartFolders {
   /** Of this run: the settings of the engine, and what it calls. */
@@ -58,11 +58,8 @@ export async function restoreMarket(
       unusable.push(eventNo)
       log.error({ path, reason }, 'a checkpoint cannot be used')
     },
-    createMarket: (base, read) =>
-      createMarket(
-        isUnderSettings(recorded, base, settings) ? marketOptions : quietOptions(base.settings),
-        read,
-      ),
+    optionsOf: (base) =>
+      isUnderSettings(recorded, base, settings) ? marketOptions : quietOptions(base.settings),
   })
   if (found === null) {
     if (isNew(recorded)) return null

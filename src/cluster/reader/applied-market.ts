@@ -1,7 +1,7 @@
 // A market, and how far it has followed the stream.
 
-import { withSettings } from '../../checkpoint/create-market.ts'
 import { EventReplayer } from '../../checkpoint/event-replayer.ts'
+import { withSettings } from '../../checkpoint/market-options.ts'
 import { decodeBatch } from '../../journal/batch/batch-decoder.ts'
 import type { EventBatch } from '../../journal/event-batch.ts'
 import { nextTurn } from '../../lib/wait.ts'

@@ -1,13 +1,6 @@
-// Makes the markets that checkpoints are restored to.
+// Options of markets that are restored, and markets under other ones.
 import { Market, type MarketOptions } from '../market/market.ts'
 import type { EngineSettings } from '../schema/event.ts'
-
-/** A section of a checkpoint by its name; null: there is none. */
-export type ReadSection = (name: string) => Uint8Array | null
-
-/** A restored market, or an empty one where `read` is null. @throws CheckpointError */
-export const createMarket = (options: MarketOptions, read: ReadSection | null): Market =>
-  read === null ? new Market(options) : Market.restore(options, read)
 
 /** Options of a market that nobody reads from. */
 export const quietOptions = (settings: EngineSettings): MarketOptions => ({
