@@ -3,24 +3,11 @@ import { isDeepStrictEqual } from 'node:util'
 import { readTrade } from '../journal/batch/read-trade.ts'
 import type { EventBatch, RecordedEvent } from '../journal/event-batch.ts'
 import { assert } from '../lib/assert.ts'
-import {
-  type EngineSettings,
-  type MarketEvent,
-  PREFETCHED_MAX,
-  type RunHeader,
-  type TradeEvent,
-} from '../schema/event.ts'
+import type { Market } from '../market/market.ts'
+import { type EngineSettings, PREFETCHED_MAX, type RunHeader, type TradeEvent } from '../schema/event.ts'
 import { REDO_SLICE_EVENTS } from './limits.ts'
 
-/** The part of a market that events change. */
-export interface ReplayedMarket {
-  readonly timeMs: number
-  apply(event: MarketEvent, receivedAtMs: number): unknown
-  /** See EventSink. */
-  prefetch?(mints: readonly string[]): void
-}
-
-export interface EventReplayerOptions<Market extends ReplayedMarket> {
+export interface EventReplayerOptions {
   market: Market
   /** The market has the events up to this one. */
   afterEventNo: number
@@ -32,32 +19,22 @@ export interface EventReplayerOptions<Market extends ReplayedMarket> {
   settings: EngineSettings
 }
 
-export class EventReplayer<Market extends ReplayedMarket> {
+export class EventReplayer {
+  market: Market
+  /** The last event that the market has. */
+  lastEventNo: number
   /** Events applied. */
   count = 0
-  #market: Market
-  #lastEventNo: number
   #settings: EngineSettings
-  readonly #onSettings: EventReplayerOptions<Market>['onSettings']
-  readonly #onEmpty: EventReplayerOptions<Market>['onEmpty']
+  readonly #options: EventReplayerOptions
   /** One for all trades: the market keeps no event. */
   readonly #trade: TradeEvent = { type: 'trade', mint: '', ts: 0, side: 'buy', tokenAmount: 0 }
 
-  constructor({ market, afterEventNo, onSettings, onEmpty, settings }: EventReplayerOptions<Market>) {
-    this.#market = market
-    this.#lastEventNo = afterEventNo
-    this.#settings = settings
-    this.#onSettings = onSettings
-    this.#onEmpty = onEmpty
-  }
-
-  get market(): Market {
-    return this.#market
-  }
-
-  /** The last event applied. */
-  get lastEventNo(): number {
-    return this.#lastEventNo
+  constructor(options: EventReplayerOptions) {
+    this.#options = options
+    this.market = options.market
+    this.lastEventNo = options.afterEventNo
+    this.#settings = options.settings
   }
 
   /**
@@ -69,34 +46,34 @@ export class EventReplayer<Market extends ReplayedMarket> {
     for (let eventNo = firstEventNo; eventNo <= lastEventNo; eventNo++) {
       const event = events[other]?.eventNo === eventNo ? events[other++] : undefined
       const at = event === undefined ? trade++ : -1
-      if (eventNo <= this.#lastEventNo) continue
+      if (eventNo <= this.lastEventNo) continue
       const atMs = event?.atMs ?? trades.atMs[at] ?? Number.NaN
-      if (eventNo > this.#lastEventNo + 1) this.#applyLoss(atMs)
+      if (eventNo > this.lastEventNo + 1) this.#applyLoss(atMs)
       if (event === undefined) {
-        if (at % PREFETCHED_MAX === 0) this.#market.prefetch?.(trades.mint.slice(at, at + PREFETCHED_MAX))
-        this.#market.apply(readTrade(trades, at, this.#trade), atMs)
+        if (at % PREFETCHED_MAX === 0) this.market.prefetch(trades.mint.slice(at, at + PREFETCHED_MAX))
+        this.market.apply(readTrade(trades, at, this.#trade), atMs)
       } else this.#applyOther(event)
-      this.#lastEventNo = eventNo
+      this.lastEventNo = eventNo
       if (++this.count % REDO_SLICE_EVENTS === 0) yield
     }
     assert(trade === trades.count && other === events.length, 'a batch has an event for each of its numbers')
   }
 
   #applyLoss(atMs: number): void {
-    const { timeMs: fromMs } = this.#market
-    this.#market.apply({ type: 'gap', ts: atMs, fromMs, toMs: Math.max(fromMs, atMs), reason: 'lost' }, atMs)
+    const { timeMs: fromMs } = this.market
+    this.market.apply({ type: 'gap', ts: atMs, fromMs, toMs: Math.max(fromMs, atMs), reason: 'lost' }, atMs)
   }
 
   #applyOther({ event, atMs }: RecordedEvent): void {
     if (event.type === 'run') this.#beginRun(event.header)
-    this.#market.apply(event, atMs)
+    this.market.apply(event, atMs)
   }
 
   #beginRun({ settings, checkpointEventNo }: RunHeader): void {
-    const isEmpty = checkpointEventNo === null && this.#onEmpty !== undefined
+    const { onSettings, onEmpty } = this.#options
+    const isEmpty = checkpointEventNo === null && onEmpty !== undefined
     if (!isEmpty && isDeepStrictEqual(settings, this.#settings)) return
     this.#settings = settings
-    const next = isEmpty ? this.#onEmpty : this.#onSettings
-    this.#market = next?.(this.#market, settings) ?? this.#market
+    this.market = (isEmpty ? onEmpty : onSettings)(this.market, settings)
   }
 }

@@ -34,7 +34,7 @@ export class AppliedMarket {
   readonly #uploaderRunId: string | null
   /** Whether the market is made up, as the latest message said. */
   simulated = false
-  #replayer: EventReplayer<Market>
+  #replayer: EventReplayer
   #settings: EngineSettings
   /** Another stream than that which this market has followed is to continue it. */
   #isStreamNew = false
@@ -123,7 +123,7 @@ export class AppliedMarket {
     return null
   }
 
-  #replayerFor(market: Market, afterEventNo: number): EventReplayer<Market> {
+  #replayerFor(market: Market, afterEventNo: number): EventReplayer {
     const goOnWith = (before: Market, settings: EngineSettings, after: Market): Market => {
       this.#settings = settings
       before.adopt(after)
