@@ -53,7 +53,6 @@ export class BusWriter implements MarketPublisher {
       onConnected: (lostFromEventNo) => this.#onConnected(lostFromEventNo),
       onHole: () => this.#makeCheckpointInTime(),
     })
-    void this.#publisher.observe()
     this.#uploader = new CheckpointUploader({ settings: config.bus, folderId, log })
     this.service = new WriterService({
       config,
@@ -149,7 +148,7 @@ export class BusWriter implements MarketPublisher {
     const untilMs = performance.now() + CONFIRM_MS_MAX
     await this.#publisher.looked(CONFIRM_MS_MAX)
     if (this.#isReplaceable && !this.#publisher.isRefused)
-      await this.#publisher.holds(untilMs - performance.now())
+      await this.#publisher.lease.holds(untilMs - performance.now())
     const reason = this.#whyNoCommits()
     if (reason !== null) throw unavailable(`Nothing is stored here: ${reason}.`)
   }
@@ -157,7 +156,7 @@ export class BusWriter implements MarketPublisher {
   /** Why nothing may be committed at this moment, as a sentence; null: it may. */
   #whyNoCommits(): string | null {
     if (this.#publisher.isRefused) return 'the stream on the bus belongs to another writer'
-    if (!this.#isReplaceable || this.#publisher.isHeld) return null
+    if (!this.#isReplaceable || this.#publisher.lease.isHeld) return null
     return 'the bus does not confirm this writer, and another one may have taken over'
   }
 
@@ -168,11 +167,11 @@ export class BusWriter implements MarketPublisher {
 
   async mayAcknowledge(): Promise<void> {
     if (!this.#isReplaceable) {
-      if (!this.#publisher.status().hasFailed) await this.#publisher.holds(CONFIRM_MS_MAX)
+      if (!this.#publisher.status().hasFailed) await this.#publisher.lease.holds(CONFIRM_MS_MAX)
       return
     }
     // It is stored, so it must not be told to be refused: the same submission would be stored a second time.
-    while (!(await this.#publisher.holds(CONFIRM_MS_MAX)))
+    while (!(await this.#publisher.lease.holds(CONFIRM_MS_MAX)))
       if (this.#isStopped) throw unavailable('The server stops.', { mayBeStored: true })
   }
 

@@ -33,12 +33,14 @@ export interface PublisherOptions extends FrameSourceOptions, StreamTailOptions 
 export type PublisherStatus = ReturnType<Publisher['status']>
 
 export class Publisher {
+  readonly lease = new Lease()
+  /** Whether the stream is another writer's, as far as this run could see the last time. */
+  isRefused = false
   readonly #options: PublisherOptions
   readonly #source: FrameSource
   readonly #times = new MarketTimes()
   readonly #submissions = new ToldSubmissions()
   readonly #tail: StreamTail
-  readonly #lease = new Lease()
   readonly #troubles: TroubleLog
   readonly #createdMs = performance.now()
   #now: RunToPublish['now'] = () => ({ eventNo: 0, timeMs: 0 })
@@ -46,7 +48,6 @@ export class Publisher {
   #connects = 0
   /** Whose the stream is, or that the bus does not tell, is known for the first time. */
   readonly #looked = Promise.withResolvers<void>()
-  #isRefused = false
   #isTickDue = false
   #ticker: NodeJS.Timeout | null = null
   #working: Promise<void> | null = null
@@ -60,16 +61,12 @@ export class Publisher {
     this.#options = options
     this.#source = new FrameSource(options)
     this.#tail = new StreamTail(options, this.#submissions)
+    void this.#tail.observe()
     const [what, over] = [
       'events are not published on the bus; trying again',
       'events are published on the bus',
     ]
     this.#troubles = new TroubleLog(options.log, 'error', what, over)
-  }
-
-  /** See `StreamTail.observe`. */
-  observe(): Promise<void> {
-    return this.#tail.observe()
   }
 
   /** A batch was written. */
@@ -95,21 +92,6 @@ export class Publisher {
   /** Waits for the first look at whose the stream is, for at most `msMax`: where the bus is away, nobody knows. */
   async looked(msMax: number): Promise<void> {
     await within(msMax, this.#looked.promise)
-  }
-
-  /** Whether the stream is another writer's, as far as this run could see the last time. */
-  get isRefused(): boolean {
-    return this.#isRefused
-  }
-
-  /** See `Lease.isHeld`. */
-  get isHeld(): boolean {
-    return this.#lease.isHeld
-  }
-
-  /** See `Lease.holds`. */
-  holds(msMax: number): Promise<boolean> {
-    return this.#lease.holds(msMax)
   }
 
   status() {
@@ -150,7 +132,7 @@ export class Publisher {
   #close(): void {
     this.#closing.abort()
     this.#looked.resolve()
-    this.#lease.close()
+    this.lease.close()
     this.#wake()
   }
 
@@ -187,7 +169,7 @@ export class Publisher {
           await bus.close()
         }
       } catch (error) {
-        this.#isRefused ||= error instanceof RefusedError
+        this.isRefused ||= error instanceof RefusedError
         if (error instanceof FencedError) return this.#stopFenced(error.message)
         if (this.#isPublishing) backoff.reset()
         // Said only where it lasts: most often the next look at the stream settles it.
@@ -202,7 +184,7 @@ export class Publisher {
 
   async #serve(bus: Bus, run: PublishedRun): Promise<void> {
     const { afterEventNo, lostFromEventNo } = await this.#tail.findPlace(bus, run)
-    this.#isRefused = false
+    this.isRefused = false
     this.#looked.resolve()
     this.#publishedEventNo = afterEventNo
     this.#connects++
@@ -231,7 +213,7 @@ export class Publisher {
     const messages = makeMessages(run, batches, publishedEventNo, this.#times, this.#submissions, ended)
     const sentMs = performance.now()
     await this.#tail.append(bus, messages)
-    this.#lease.confirm(sentMs)
+    this.lease.confirm(sentMs)
     this.#publishedEventNo = messages.at(-1)?.throughEventNo ?? publishedEventNo
     this.#source.dropThrough(this.#publishedEventNo)
     return ended
