@@ -27,7 +27,7 @@ export interface WriterServiceOptions {
   log: Log
   /** Number of the last event so far. */
   positionToReach(): number
-  /** Makes a checkpoint of now and uploads it. */
+  /** Makes a checkpoint of now and uploads it. Never rejects. */
   makeCheckpoint(): Promise<void>
 }
 
@@ -48,7 +48,7 @@ export class WriterService {
   #accounts: AccountPublisher | null = null
   /** Null: the bus was not reached yet. */
   #elsewhere: PassingOn | null = null
-  readonly #checkpoint = new SingleFlight(() => this.#makeCheckpoint(), 0)
+  readonly #checkpoint = new SingleFlight(() => this.#options.makeCheckpoint(), 0)
   /** Whether requests of other nodes arrive here. */
   isServing = false
 
@@ -151,13 +151,6 @@ export class WriterService {
 
   #onAsked(question: Question): void {
     if (question === 'checkpoint') void this.#checkpoint.get()
-  }
-
-  async #makeCheckpoint(): Promise<void> {
-    const { makeCheckpoint, log } = this.#options
-    await makeCheckpoint().catch((error) =>
-      log.warn({ err: error }, 'a checkpoint that a reader asked for has failed'),
-    )
   }
 
   /** False: it has failed, or this is stopped before. */

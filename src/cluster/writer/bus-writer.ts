@@ -12,7 +12,7 @@ import type { EvaluatedSubmission } from '../../submissions/types.ts'
 import { CONFIRM_MS_MAX, REACHABLE_MS_MAX } from '../limits.ts'
 import { WriterService } from '../proxy/writer-service.ts'
 import { CheckpointUploader } from './checkpoint-uploader.ts'
-import { Publisher, type PublisherStatus } from './publisher.ts'
+import { Publisher } from './publisher.ts'
 import { addWriterMetrics } from './writer-metrics.ts'
 
 export interface BusWriterOptions {
@@ -51,14 +51,15 @@ export class BusWriter implements MarketPublisher {
       // The stream begins behind the newest checkpoint of this market, else with its first event.
       beginAnew: () => this.#newestCheckpoint()?.eventNo ?? (this.#run?.originEventNo ?? 1) - 1,
       onConnected: (lostFromEventNo) => this.#onConnected(lostFromEventNo),
-      onHole: () => this.#makeCheckpointInTime(),
+      // It is uploaded once it is made; the scheduler says where it cannot be.
+      onHole: () => void this.#run?.makeCheckpoint(),
     })
     this.#uploader = new CheckpointUploader({ settings: config.bus, folderId, log })
     this.service = new WriterService({
       config,
       log,
       positionToReach: () => this.#positionToReach(),
-      makeCheckpoint: () => this.makeCheckpoint(),
+      makeCheckpoint: () => this.#makeCheckpoint(),
     })
   }
 
@@ -89,31 +90,23 @@ export class BusWriter implements MarketPublisher {
    * Makes a checkpoint now, for readers that lack events which the bus does not have any more. Resolves when it is on the bus, or could
    * not be brought there. Never rejects.
    */
-  async makeCheckpoint(): Promise<void> {
+  async #makeCheckpoint(): Promise<void> {
     await this.#run?.makeCheckpoint()
     await this.#uploader.idle()
   }
 
-  /** Number of the last event so far, and of the last one that is on the bus. */
-  position(): { eventNo: number; publishedEventNo: number } {
-    const { publishedEventNo } = this.#publisher.status()
-    return { eventNo: this.#run?.now().eventNo ?? 0, publishedEventNo }
-  }
-
-  /** Number of the last event, which a reader that waits for it then has soon. */
+  /**
+   * Number of the last event, which a reader that waits for it then has soon: all that is answered in one turn of the event loop is
+   * written and published together.
+   */
   #positionToReach(): number {
-    this.#writeInThisTurn()
-    return this.position().eventNo
-  }
-
-  /** All that is answered in one turn of the event loop is written and published together. */
-  #writeInThisTurn(): void {
-    if (this.#isWriteDue) return
+    if (!this.#isWriteDue)
+      setImmediate(() => {
+        this.#isWriteDue = false
+        this.#run?.writeNow()
+      })
     this.#isWriteDue = true
-    setImmediate(() => {
-      this.#isWriteDue = false
-      this.#run?.writeNow()
-    })
+    return this.#run?.now().eventNo ?? 0
   }
 
   health(): ClusterHealth {
@@ -121,7 +114,10 @@ export class BusWriter implements MarketPublisher {
     const checkpoints = this.#uploader.status()
     const behindEvents = status.writtenEventNo - status.publishedEventNo
     const refusal = this.#whyNoCommits()
-    const reasons = [...reasonsOf(trouble, status, behindEvents), ...this.service.reasons]
+    const seconds = Math.round((status.troubleMs ?? 0) / 1_000)
+    const reasons = [...this.service.reasons]
+    if (trouble !== null)
+      reasons.unshift(`readers get no events since ${seconds} s, and miss ${behindEvents}: ${trouble}`)
     if (refusal !== null)
       reasons.push(
         `submissions and changes of accounts are refused, where that lasts for ${CONFIRM_MS_MAX / 1_000} s: ${refusal}`,
@@ -201,21 +197,6 @@ export class BusWriter implements MarketPublisher {
     this.#uploader.open(this.#run?.runId ?? '', lostFromEventNo)
     const newest = this.#newestCheckpoint()
     if (newest !== null) this.#uploader.upload(newest)
-    else this.#makeCheckpointInTime()
+    else void this.#run?.makeCheckpoint()
   }
-
-  /** It is uploaded once it is made; the scheduler says where it cannot be. */
-  #makeCheckpointInTime(): void {
-    void this.#run?.makeCheckpoint()
-  }
-}
-
-function reasonsOf(
-  trouble: string | null,
-  { troubleMs }: Pick<PublisherStatus, 'troubleMs'>,
-  behindEvents: number,
-): string[] {
-  if (trouble === null) return []
-  const seconds = Math.round((troubleMs ?? 0) / 1_000)
-  return [`readers get no events since ${seconds} s, and miss ${behindEvents}: ${trouble}`]
 }
