@@ -29,40 +29,29 @@ export function makeMessages(
   batches: readonly WrittenBatch[],
   publishedEventNo: number,
   times: MarketTimes,
-  submissions: ToldSubmissions,
-  ended = false,
-): OutgoingMessage[] {
-  if (batches.length === 0) {
-    const [firstEventNo, lastEventNo] = [publishedEventNo + 1, publishedEventNo]
-    return makeParts({ firstEventNo, lastEventNo, frame: null }, run, times, submissions, ended)
-  }
-  return batches.flatMap((batch) => makeParts(batch, run, times, submissions))
-}
-
-function makeParts(
-  { firstEventNo, lastEventNo, frame }: Omit<WrittenBatch, 'frame'> & { frame: Buffer | null },
-  run: PublishedRun,
-  times: MarketTimes,
   told: ToldSubmissions,
-  ended = false,
+  ended: boolean,
 ): OutgoingMessage[] {
-  const timeMs = times.at(lastEventNo)
-  const parts = Math.max(1, Math.ceil((frame?.length ?? 0) / PART_BYTES))
-  return Array.from({ length: parts }, (_, part) => {
-    const isLast = part === parts - 1
-    const submissions = isLast ? told.take(lastEventNo) : []
-    const bytes = encodeMessage({
-      protocol: PROTOCOL,
-      ...run,
-      firstEventNo,
-      lastEventNo,
-      part,
-      parts,
-      timeMs,
-      frame: frame?.subarray(part * PART_BYTES, (part + 1) * PART_BYTES) ?? null,
-      submissions: submissions.map(({ submission }) => submission),
-      ended,
+  const none = { firstEventNo: publishedEventNo + 1, lastEventNo: publishedEventNo, frame: null }
+  return (batches.length === 0 ? [none] : batches).flatMap(({ firstEventNo, lastEventNo, frame }) => {
+    const timeMs = times.at(lastEventNo)
+    const parts = Math.max(1, Math.ceil((frame?.length ?? 0) / PART_BYTES))
+    return Array.from({ length: parts }, (_, part) => {
+      const isLast = part === parts - 1
+      const submissions = isLast ? told.take(lastEventNo) : []
+      const bytes = encodeMessage({
+        protocol: PROTOCOL,
+        ...run,
+        firstEventNo,
+        lastEventNo,
+        part,
+        parts,
+        timeMs,
+        frame: frame?.subarray(part * PART_BYTES, (part + 1) * PART_BYTES) ?? null,
+        submissions: submissions.map(({ submission }) => submission),
+        ended,
+      })
+      return { bytes, throughEventNo: isLast ? lastEventNo : firstEventNo - 1, submissions }
     })
-    return { bytes, throughEventNo: isLast ? lastEventNo : firstEventNo - 1, submissions }
   })
 }
