@@ -85,8 +85,3 @@ export async function removeCheckpoints({ client, names }: Bus, fromEventNo: num
   for (const { name, deleted } of (await store?.list()) ?? [])
     if (!deleted && parseCheckpointObjectName(name) >= fromEventNo) await store?.delete(name)
 }
-
-/** Removes all messages. Their numbers are not used again. */
-export async function purgeStream({ manager, names }: Bus): Promise<void> {
-  await manager.streams.purge(names.stream)
-}

@@ -9,7 +9,7 @@ import type { BusMessage } from '../messages.ts'
 import type { BusSettings } from '../settings.ts'
 import type { OutgoingMessage, PublishedRun } from './outgoing.ts'
 import { type FencedError, fenced, fencedByStranger, refused } from './refused.ts'
-import { ensureStream, purgeStream, readStreamEnd, removeCheckpoints } from './stream-state.ts'
+import { ensureStream, readStreamEnd, removeCheckpoints } from './stream-state.ts'
 import type { ToldSubmissions } from './told-submissions.ts'
 
 export interface StreamTailOptions {
@@ -84,7 +84,8 @@ export class StreamTail {
     this.#options.log.warn({ eventNo }, 'the bus has events that the journal lacks: its stream begins anew')
     // A power cut has taken events that were written and published, or the data folder is an older copy.
     if (!isRecorded) run.runEventNo = Math.min(run.runEventNo, runEventNo)
-    await untilLost(purgeStream(bus))
+    // The numbers of messages that are removed are not used again.
+    await untilLost(bus.manager.streams.purge(bus.names.stream))
     // Otherwise the journal was damaged, anywhere.
     return this.#beginAnew(bus, isRecorded ? 1 : run.runEventNo)
   }
