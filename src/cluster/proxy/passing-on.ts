@@ -102,13 +102,10 @@ export class PassingOn {
     return this.#troubles.trouble !== null
   }
 
-  /** Asks the writer for a checkpoint of now. @returns false where there is no writer that begins one */
-  askCheckpoint(): Promise<boolean> {
+  /** Asks the writer for a checkpoint of now. Rejects where there is no writer that begins one. */
+  async askCheckpoint(): Promise<void> {
     const { bus } = this.#options
-    return ask(bus, bus.names.writer, 'checkpoint', ASK_MS_MAX).then(
-      () => true,
-      () => false,
-    )
+    await ask(bus, bus.names.writer, 'checkpoint', ASK_MS_MAX)
   }
 
   /** Looks whether the writer is reached at its address, so that an operator knows before a client does. Never rejects. */

