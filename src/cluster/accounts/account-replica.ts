@@ -38,9 +38,10 @@ interface Pass {
 }
 
 export class AccountReplica {
-  readonly #allKnown = Promise.withResolvers<void>()
-  /** Resolves when all accounts are known for the first time. */
-  readonly ready = this.#allKnown.promise
+  /** Whether all accounts were known once. */
+  isReady = false
+  /** Of the last entry. */
+  revision = 0
   readonly #options: AccountReplicaOptions
   readonly #keys = new KeyTable()
   /** By key of the entry. */
@@ -51,9 +52,7 @@ export class AccountReplica {
   readonly #unwatch: () => void
   readonly #working: Promise<void>
   readonly #waiters = new Waiters()
-  #isReady = false
   #isStopped = false
-  #revision = 0
   #entries: { stop(): void } | null = null
 
   constructor(options: AccountReplicaOptions) {
@@ -61,16 +60,6 @@ export class AccountReplica {
     // The bus may have lost what was watched.
     this.#unwatch = options.bus.watch.onConnected(() => this.#entries?.stop())
     this.#working = this.#work()
-  }
-
-  /** Whether all accounts were known once. */
-  get isReady(): boolean {
-    return this.#isReady
-  }
-
-  /** Of the last entry. */
-  get revision(): number {
-    return this.#revision
   }
 
   /**
@@ -85,8 +74,7 @@ export class AccountReplica {
       if (this.#keys.awaitsUse(key, nowMs)) void this.#tellUse(key.hash, text)
       return { agent: key.agent, keyHash: key.hash }
     } catch (error) {
-      const mayBeKnownSoon =
-        error instanceof SubmissionError && error.code === 'invalid_key' && !this.#isReady
+      const mayBeKnownSoon = error instanceof SubmissionError && error.code === 'invalid_key' && !this.isReady
       if (!mayBeKnownSoon) throw error
       const sentence = 'This node has not been told of all accounts yet: try again, or elsewhere.'
       throw tryAgain('warming_up', sentence)
@@ -118,7 +106,7 @@ export class AccountReplica {
 
   /** Resolves when the entry of that revision is applied, and after `msMax` in any case. */
   async until(revision: number, msMax: number): Promise<void> {
-    await this.#waiters.until(() => this.#revision >= revision, msMax)
+    await this.#waiters.until(() => this.revision >= revision, msMax)
   }
 
   async stop(): Promise<void> {
@@ -159,7 +147,7 @@ export class AccountReplica {
     }
     const entries = await kv.watch()
     this.#entries = entries
-    this.#revision = 0
+    this.revision = 0
     const check = () => createdAtOf(kv).then((now) => now !== createdAt && entries.stop())
     // Without an answer everything is read again, once there is one.
     const timer = setInterval(() => void check().catch(() => entries.stop()), CHECK_MS).unref()
@@ -189,7 +177,7 @@ export class AccountReplica {
     else this.#options.log.warn({ key }, 'an account on the bus is damaged, or of another version')
     if (entry.delta === 0) pass.isCaughtUp = true
     if (pass.isCaughtUp && pass.hasAll) this.#complete(pass)
-    this.#revision = entry.revision
+    this.revision = entry.revision
     this.#waiters.check()
   }
 
@@ -197,8 +185,7 @@ export class AccountReplica {
   #complete({ seen }: Pass): void {
     if (seen.size < this.#known.size)
       for (const key of this.#known.keys()) if (!seen.has(key)) this.#forget(key)
-    this.#isReady = true
-    this.#allKnown.resolve()
+    this.isReady = true
   }
 
   #learn(key: string, { agent, name, keys }: Account, ageMs: number): void {

@@ -82,6 +82,10 @@ const codeOf = (act: () => unknown): string => {
   }
 }
 
+/** Resolves when a reader knows all accounts. */
+const known = (replica: AccountReplica) =>
+  vi.waitFor(() => expect(replica.isReady).toBe(true), { timeout: 15_000, interval: 5 })
+
 const followed = async ({ publisher }: Writer, replica: AccountReplica) => {
   const revision = await publisher.settled(5_000)
   await replica.until(revision, 5_000)
@@ -93,11 +97,11 @@ describe.skipIf(!hasNats)(`accounts on the bus${skipped}`, () => {
     const early = await startReader('order')
     expect(codeOf(() => early.replica.authenticate('ps_unknown'))).toBe('warming_up')
     const writer = await startWriter('order', 200)
-    await early.replica.ready
+    await known(early.replica)
     const { key, agentId } = await writer.agents.register({ name: 'latest' })
     await followed(writer, early.replica)
     const late = await startReader('order')
-    await late.replica.ready
+    await known(late.replica)
     for (const { replica } of [early, late]) {
       expect(replica.authenticate(key).agent).toMatchObject({ agentId, name: 'latest', type: 'agent' })
       expect(codeOf(() => replica.authenticate(''))).toBe('missing_key')
@@ -113,7 +117,7 @@ describe.skipIf(!hasNats)(`accounts on the bus${skipped}`, () => {
   it('tell types, revocations at once, and the later end of a rotated key by the time that is left', async () => {
     const writer = await startWriter('keys')
     const { replica, clock } = await startReader('keys')
-    await replica.ready
+    await known(replica)
     const lab = await writer.agents.register({ name: 'Lab', type: 'researcher' }, true)
     const rotated = await writer.agents.rotate(writer.agents.authenticate(lab.key))
     await followed(writer, replica)
@@ -136,7 +140,7 @@ describe.skipIf(!hasNats)(`accounts on the bus${skipped}`, () => {
     const writer = await startWriter('ended')
     const told: string[] = []
     const { replica, clock } = await startReader('ended', async (key) => told.push(key))
-    await replica.ready
+    await known(replica)
     const rotated = async (isRevoked: boolean) => {
       const old = writer.agents.authenticate((await writer.agents.register({ name: 'x' })).key)
       const { key } = await writer.agents.rotate(old)
@@ -166,7 +170,7 @@ describe.skipIf(!hasNats)(`accounts on the bus${skipped}`, () => {
       if (isRefused) throw new Error('the writer answered 503')
       writer.agents.authenticate(key)
     })
-    await replica.ready
+    await known(replica)
     const old = writer.agents.authenticate((await writer.agents.register({ name: 'x' })).key)
     const { key } = await writer.agents.rotate(old)
     await followed(writer, replica)
@@ -188,7 +192,7 @@ describe.skipIf(!hasNats)(`accounts on the bus${skipped}`, () => {
     await writer.publisher.settled(5_000)
     await new Promise((resolve) => setTimeout(resolve, 1_500))
     const { replica, clock } = await startReader('age')
-    await replica.ready
+    await known(replica)
     clock.pass(DAY_MS - 3_000)
     expect(codeOf(() => replica.authenticate(key))).toBe('none')
     clock.pass(1_700)
@@ -200,7 +204,7 @@ describe.skipIf(!hasNats)(`accounts on the bus${skipped}`, () => {
     const gone = await first.agents.register({ name: 'of another folder' })
     await first.publisher.settled(5_000)
     const { replica } = await startReader('other')
-    await replica.ready
+    await known(replica)
     expect(codeOf(() => replica.authenticate(gone.key))).toBe('none')
     await first.publisher.stop()
     const second = await startWriter('other')
@@ -224,7 +228,7 @@ describe.skipIf(!hasNats)(`accounts while the bus is away${skipped}`, () => {
   it('stay known, and come back in all, also after it has lost its data', async () => {
     const writer = await startWriter('loss', 300)
     const { replica } = await startReader('loss')
-    await replica.ready
+    await known(replica)
     const { key } = await writer.agents.register({ name: 'before' })
     await followed(writer, replica)
     for (const keepData of [true, false]) {
@@ -235,7 +239,7 @@ describe.skipIf(!hasNats)(`accounts while the bus is away${skipped}`, () => {
       await vi.waitFor(() => expect(codeOf(() => replica.authenticate(during.key))).toBe('none'), 15_000)
       expect(codeOf(() => replica.authenticate(key))).toBe('none')
       const late = await startReader('loss')
-      await vi.waitFor(() => expect(late.replica.isReady).toBe(true), 10_000)
+      await known(late.replica)
       expect(codeOf(() => late.replica.authenticate(key))).toBe('none')
       expect(codeOf(() => late.replica.authenticate(during.key))).toBe('none')
     }
@@ -245,7 +249,7 @@ describe.skipIf(!hasNats)(`accounts while the bus is away${skipped}`, () => {
     const writer = await startWriter('stale')
     const made = [await writer.agents.register({ name: 'a' }), await writer.agents.register({ name: 'b' })]
     const { replica } = await startReader('stale')
-    await replica.ready
+    await known(replica)
     await followed(writer, replica)
     await writer.publisher.stop()
     const { client, names } = writer.bus
@@ -267,12 +271,12 @@ describe.skipIf(!hasNats)(`accounts while the bus is away${skipped}`, () => {
   it('come back when somebody has deleted them', async () => {
     const writer = await startWriter('deleted', 3)
     const { replica } = await startReader('deleted')
-    await replica.ready
+    await known(replica)
     const { key } = await writer.agents.register({ name: 'x' })
     await followed(writer, replica)
     await (await new Kvm(writer.bus.client).open(writer.bus.names.accounts)).destroy()
     const late = await startReader('deleted')
-    await vi.waitFor(() => expect(late.replica.isReady).toBe(true), 15_000)
+    await known(late.replica)
     const { key: other } = await writer.agents.register({ name: 'y' })
     await vi.waitFor(() => expect(codeOf(() => replica.authenticate(other))).toBe('none'), 15_000)
     expect(codeOf(() => replica.authenticate(key))).toBe('none')

@@ -38,7 +38,7 @@ afterAll(async () => {
 describe.skipIf(!hasNats)(`a writer on the bus${skipped}`, () => {
   it('carries out what others ask, and tells what they must have applied', async () => {
     await vi.waitFor(async () => expect((await node.client.get('/api/v1/xp')).status).toBe(200), 10_000)
-    await replica.ready
+    await vi.waitFor(() => expect(replica.isReady).toBe(true), 10_000)
     node.positions.length = 0
     const key = await node.client.register('reads its writes')
     const [made] = node.positions
