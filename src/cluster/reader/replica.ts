@@ -180,9 +180,8 @@ export class Replica {
     this.arrivedAtMs = clock.monotonicMs()
     // One that others wait behind has waited itself.
     if (info.pending === 0) this.lag.compareClocks(busMs, this.arrivedAtMs)
-    const message = this.#readUnlessDamaged(data)
     const { eventNo } = applied
-    const misfit = message && (await this.#applyUnlessDamaged(applied, message, seq >= range.last))
+    const { message, misfit } = await this.#applyUnlessDamaged(applied, data, seq >= range.last)
     if (misfit !== null) {
       this.#giveUp(applied, message, range, seq)
       throw new Error(`${misfit}: it begins again with a checkpoint`)
@@ -208,31 +207,20 @@ export class Replica {
     if (applied.market !== this.#options.market) this.#refused = this.#begunWith
   }
 
-  /** Null: it is damaged. If it had events, the message behind it shows by its numbers that they are missing. */
-  #readUnlessDamaged(data: Uint8Array): BusMessage | null {
+  /**
+   * One that is damaged is skipped: if it had events, the message behind it shows by its numbers that they are missing.
+   * @returns the message, if it can be read, and why the market cannot go on with it
+   */
+  async #applyUnlessDamaged(applied: AppliedMarket, data: Uint8Array, withTime: boolean) {
+    let message: BusMessage | null = null
     try {
-      return decodeMessage(data)
+      message = decodeMessage(data)
+      return { message, misfit: await applied.apply(message, withTime) }
     } catch (error) {
-      return this.#skipDamaged(error)
+      if (!(error instanceof DamagedMessageError)) throw error
+      this.#options.log.error({ reason: error.message }, 'a message of the stream is skipped')
+      return { message, misfit: null }
     }
-  }
-
-  async #applyUnlessDamaged(
-    applied: AppliedMarket,
-    message: BusMessage,
-    withTime: boolean,
-  ): Promise<string | null> {
-    try {
-      return await applied.apply(message, withTime)
-    } catch (error) {
-      return this.#skipDamaged(error)
-    }
-  }
-
-  #skipDamaged(error: unknown): null {
-    if (!(error instanceof DamagedMessageError)) throw error
-    this.#options.log.error({ reason: error.message }, 'a message of the stream is skipped')
-    return null
   }
 
   /**
