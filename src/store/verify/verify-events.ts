@@ -11,14 +11,13 @@ import { queryOne, queryRows } from '../duckdb/query.ts'
 import { literal } from '../duckdb/sql.ts'
 import { type EventMetadata, loadEventMetadata, readEventMetadata } from '../events/event-metadata.ts'
 import { type KnownLoss, loadEventPosition } from '../events/event-position.ts'
-import { isEventTable } from '../events/event-retention.ts'
 import type { ListedFile } from '../lake/manifest.ts'
 import { FINDING_EXAMPLES_MAX } from '../limits.ts'
 import { journalFolder, journalMarkPath } from '../paths.ts'
 import { pluralize } from './findings.ts'
 import { CATALOG } from './verify-catalog.ts'
 import type { VerifyContext } from './verify-files.ts'
-import type { ReadableTable } from './verify-rows.ts'
+import { type ReadableTable, unreadFiles } from './verify-rows.ts'
 
 /** Numbers that are looked at together for an example of what is missing. */
 const EXAMPLE_NUMBERS = 10_000
@@ -144,10 +143,7 @@ async function expectedEvents(
   tables: readonly ReadableTable[],
 ): Promise<ExpectedEvents> {
   const { connection, findings, hasStore } = context
-  const damaged = [
-    ...(tables[0]?.losses ?? []).filter(({ table }) => isEventTable(table)),
-    ...tables.flatMap(({ listed, readable }) => listed.filter((file) => !readable.includes(file))),
-  ].map((file) => ({ from: file.first, to: file.last }))
+  const damaged = tables.flatMap(unreadFiles).map((file) => ({ from: file.first, to: file.last }))
   const files = rangeOfFiles(tables)
   if (!hasStore && files.to === 0) return { ...files, lost: [] }
   const metadata = await knownOfEvents(context)

@@ -15,11 +15,17 @@ export interface ReadableTable {
   listed: readonly ListedFile[]
   /** The undamaged files among them. */
   readable: readonly ListedFile[]
-  /** Quarantined files of all tables. */
+  /** Its quarantined files. */
   losses: readonly QuarantinedFile[]
-  /** All listed files can be read, and none of the table is quarantined. */
+  /** All listed files can be read, and none is quarantined. */
   isWhole: boolean
 }
+
+/** The files whose rows are missing. */
+export const unreadFiles = ({ listed, readable, losses }: ReadableTable): ListedFile[] => [
+  ...losses,
+  ...listed.filter((file) => !readable.includes(file)),
+]
 
 /** Columns that identify a row; for other tables all columns. */
 const KEY_COLUMNS: Partial<Record<TableName, readonly string[]>> = {
@@ -82,8 +88,7 @@ function checkGaps(
   const { findings } = context
   // Of expired rows only the last number is known.
   let covered = removed.lastSeq
-  const files = [...listed, ...losses.filter((file) => file.table === table.name)]
-  for (const { first, last } of files.sort((a, b) => a.first - b.first)) {
+  for (const { first, last } of [...listed, ...losses].sort((a, b) => a.first - b.first)) {
     if (first > covered + 1)
       findings.add(table.name, null, `no live file has the row numbers ${covered + 1} to ${first - 1}`)
     covered = Math.max(covered, last)
@@ -101,9 +106,7 @@ function checkTotal(
 ): void {
   const { table, listed, losses } = readable
   const committed = tail.state.rowTotals.get(table.name) ?? 0
-  const lost = losses
-    .filter((file) => file.table === table.name)
-    .reduce((sum, { rowsLost }) => sum + rowsLost, 0)
+  const lost = losses.reduce((sum, { rowsLost }) => sum + rowsLost, 0)
   const inFiles = listed.reduce((sum, { rows }) => sum + rows, 0)
   const found = inFiles + removed.rows + lost + tail.rows(table) + tail.deadRows(table)
   if (found !== committed)

@@ -6,14 +6,13 @@ import { queryOne, queryRows, queryValue, runAll } from '../duckdb/query.ts'
 import { literal } from '../duckdb/sql.ts'
 import type { EventMetadata } from '../events/event-metadata.ts'
 import { insertIntervalsSql } from '../events/event-position.ts'
-import { isEventTable } from '../events/event-retention.ts'
 import { readRemoved } from '../lake/retention.ts'
 import { FINDING_EXAMPLES_MAX, SAMPLE_TOKENS, SAMPLE_TRADES_MAX, SUMS_TOLERANCE } from '../limits.ts'
 import { loadBarsToMs } from '../market-data/bar-account.ts'
 import { pluralize } from './findings.ts'
 import { knownOfEvents } from './verify-events.ts'
 import type { VerifyContext } from './verify-files.ts'
-import { lakeRowsSql, type ReadableTable } from './verify-rows.ts'
+import { lakeRowsSql, type ReadableTable, unreadFiles } from './verify-rows.ts'
 
 /** One of each table that is compared. */
 type Compared<One> = Readonly<Record<'bars' | 'trades' | 'events', One>>
@@ -60,10 +59,7 @@ async function loadToldIncomplete(
 
 /** The first event number behind all that is known to be lost or to have left the lake. */
 function firstWholeEvent({ eventsFrom, lost }: EventMetadata, { trades, events }: RecordedTables): number {
-  const damaged = [
-    ...trades.losses.filter(({ table }) => isEventTable(table)),
-    ...[trades, events].flatMap(({ listed, readable }) => listed.filter((file) => !readable.includes(file))),
-  ]
+  const damaged = [trades, events].flatMap(unreadFiles)
   return 1 + Math.max(eventsFrom - 1, ...lost.map(({ to }) => to), ...damaged.map(({ last }) => last))
 }
 

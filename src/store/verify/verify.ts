@@ -161,15 +161,11 @@ async function checkTables(
 ): Promise<ReadableTable[]> {
   const tables: ReadableTable[] = []
   for (const each of listed) {
+    const { table, files: listed } = each
     const readable = await verifyFiles(context, each)
-    tables.push({
-      table: each.table,
-      readable,
-      listed: each.files,
-      isWhole:
-        readable.length === each.files.length && !losses.some(({ table }) => table === each.table.name),
-      losses,
-    })
+    const own = losses.filter((file) => file.table === table.name)
+    const isWhole = readable.length === listed.length && own.length === 0
+    tables.push({ table, readable, listed, losses: own, isWhole })
   }
   const isOfEvents = ({ table }: ReadableTable): boolean => table.origin === 'journal'
   for (const each of tables.filter((table) => !isOfEvents(table))) {
