@@ -246,22 +246,16 @@ async function checkAgainstStore(
   }
 }
 
-/** Lists the files to check: from the store, or from the catalog where the store cannot be opened. */
-async function listTables(
+/** Lists the files to check, and those that are quarantined: by the store, or by the catalog where the store cannot be opened. */
+async function listFiles(
   { connection, hasStore }: VerifyContext,
   hasCatalog: boolean,
-): Promise<ListedTable[]> {
-  if (hasStore) return listStoreTables(connection).catch(rethrowForOlderStore)
-  return hasCatalog ? listCatalogTables(connection) : []
-}
-
-/** Lists the quarantined files, from where the others are listed. */
-async function listLosses(
-  { connection, hasStore }: VerifyContext,
-  hasCatalog: boolean,
-): Promise<QuarantinedFile[]> {
-  if (hasStore) return listQuarantinedFiles(connection)
-  return hasCatalog ? readKnownLosses(connection, CATALOG) : []
+): Promise<{ listed: ListedTable[]; losses: QuarantinedFile[] }> {
+  if (!hasStore && !hasCatalog) return { listed: [], losses: [] }
+  if (!hasStore)
+    return { listed: await listCatalogTables(connection), losses: await readKnownLosses(connection, CATALOG) }
+  const listed = await listStoreTables(connection).catch(rethrowForOlderStore)
+  return { listed, losses: await listQuarantinedFiles(connection) }
 }
 
 /** One pass over everything. */
@@ -291,9 +285,8 @@ async function verifyOnce(options: VerifyOptions, lakeDir: string): Promise<Veri
     }
     checkOutsideLog(context)
     const hasCatalog = await attachCatalog(context)
-    const listed = await listTables(context, hasCatalog)
+    const { listed, losses } = await listFiles(context, hasCatalog)
     if (hasCatalog) await verifyCatalog(context, listed)
-    const losses = await listLosses(context, hasCatalog)
     reportLosses(context, losses)
     const tables = await checkTables(context, listed, losses, options.dataDir)
     if (hasStore) await checkAgainstStore(context, tables, options.dataDir, spillDir)
