@@ -1,5 +1,6 @@
 // Collects what a verification finds: faults, up to FINDINGS_MAX, and notes.
-import type { ResultRow } from '../duckdb/query.ts'
+import type { DuckDBConnection } from '@duckdb/node-api'
+import { queryOne } from '../duckdb/query.ts'
 import { type DataFile, relativePath } from '../lake/lake-files.ts'
 import { FINDING_EXAMPLES_MAX, FINDINGS_MAX } from '../limits.ts'
 
@@ -32,11 +33,6 @@ export class Findings {
     this.#push({ table: 'bars', file: null, message, isLoss: true })
   }
 
-  /** Faults that SQL has counted, `COUNTED`; none of them: nothing. @param noun what they are */
-  addCounted(table: string, { count, examples }: Counted, noun: string, fault: string): void {
-    if (count > 0) this.add(table, null, `${pluralize(count, noun)} ${fault}, among them ${examples}`)
-  }
-
   #push(finding: Finding): void {
     if (this.list.length < FINDINGS_MAX) this.list.push(finding)
     else this.omitted++
@@ -56,14 +52,21 @@ export class Findings {
   }
 }
 
-/** The columns of SQL that counts faults and has examples of them. */
-export const COUNTED = { count: 'number', examples: 'string?' } as const
-type Counted = ResultRow<typeof COUNTED>
-
-/** SQL of them. @param name what the examples are named by */
+/** The beginning of SQL that counts faults, and has examples of them. @param name what these are named by */
 export const countedSql = (name: string): string =>
   `SELECT count(*)::DOUBLE AS count, array_to_string(min(${name}, ${FINDING_EXAMPLES_MAX}), ', ') AS examples`
 
-/** `1 row`, `2 rows`. A noun ending in y has no plural form here. */
-export const pluralize = (count: number, noun: string): string =>
-  `${count} ${noun}${count === 1 ? '' : noun.endsWith('y') ? '' : 's'}`
+/** Reports the faults that such SQL finds; none of them: nothing. @param noun what they are */
+export async function reportCounted(
+  { connection, findings }: { connection: DuckDBConnection; findings: Findings },
+  table: string,
+  sql: string,
+  noun: string,
+  fault: string,
+): Promise<void> {
+  const { count, examples } = await queryOne(connection, sql, { count: 'number', examples: 'string?' })
+  if (count > 0) findings.add(table, null, `${pluralize(count, noun)} ${fault}, among them ${examples}`)
+}
+
+/** `1 row`, `2 rows`. */
+export const pluralize = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`

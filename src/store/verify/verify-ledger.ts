@@ -1,7 +1,7 @@
 // Checks accepted submissions against the XP ledger, over the rows of the lake and of the log beyond it.
-import { queryOne, queryRows } from '../duckdb/query.ts'
+import { queryRows } from '../duckdb/query.ts'
 import { isRetainedSql, readRemoved } from '../lake/retention.ts'
-import { COUNTED, countedSql } from './findings.ts'
+import { countedSql, reportCounted } from './findings.ts'
 import type { VerifyContext } from './verify-files.ts'
 import type { LogTail } from './verify-log.ts'
 import { allRowsSql, type ReadableTable } from './verify-rows.ts'
@@ -24,8 +24,7 @@ async function checkPairs(context: VerifyContext, examples: string, ledger: stri
   const awards = `(SELECT * FROM ${ledger} WHERE kind = 'analysis')`
   // The award has the time of its submission and may be kept longer: only awards of dates kept in training must have one.
   const paired = `(SELECT * FROM ${awards} WHERE ${isRetainedSql('training', 'awarded_at')})`
-  const check = async (table: string, sql: string, noun: string, fault: string): Promise<void> =>
-    context.findings.addCounted(table, await queryOne(context.connection, sql, COUNTED), noun, fault)
+  const check = reportCounted.bind(null, context)
   await check('training', countUnpairedSql(examples, awards), 'accepted submission', 'without an award')
   await check('xp_ledger', countUnpairedSql(paired, examples), 'award', 'without an accepted submission')
   await check('xp_ledger', countDuplicatesSql(awards), 'submission', 'with more than one award')

@@ -1,9 +1,8 @@
 // Checks accepted submissions against their outcomes, open and labelled.
 import { HORIZON_NAMES } from '../../schema/vocabulary.ts'
-import { queryOne } from '../duckdb/query.ts'
 import { literal } from '../duckdb/sql.ts'
 import { isRetainedSql } from '../lake/retention.ts'
-import { COUNTED, countedSql } from './findings.ts'
+import { countedSql, reportCounted } from './findings.ts'
 import type { VerifyContext } from './verify-files.ts'
 import type { LogTail } from './verify-log.ts'
 import { allRowsSql, lakeRowsSql, type ReadableTable } from './verify-rows.ts'
@@ -41,12 +40,8 @@ export async function verifyOutcomes(
   }
   // The flush that writes a submission to the lake opens its outcome, so the log is left out here.
   const [submissions, labels] = [lakeRowsSql(context, training), await allRowsSql(context, outcomes, tail)]
-  const check = async (sql: string, noun: string, fault: string): Promise<void> =>
-    context.findings.addCounted('outcomes', await queryOne(context.connection, sql, COUNTED), noun, fault)
-  await check(
-    countMismatchesSql(submissions, labels),
-    'submission',
-    'with other outcomes than the store says',
-  )
+  const check = reportCounted.bind(null, context, 'outcomes')
+  const fault = 'with other outcomes than the store says'
+  await check(countMismatchesSql(submissions, labels), 'submission', fault)
   await check(countOrphansSql(submissions, labels), 'row', 'of no accepted submission')
 }

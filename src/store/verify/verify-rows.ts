@@ -1,11 +1,10 @@
 // Checks that each committed row is in the lake or the log, once. Rows are compared by hash, with bounded memory.
 import type { TableName } from '../../schema/tables.ts'
-import { queryOne } from '../duckdb/query.ts'
 import { identifier, type LakeTable, lakeColumns, ROW_SEQ } from '../duckdb/sql.ts'
 import { type ListedFile, nextSeq, type QuarantinedFile } from '../lake/manifest.ts'
 import { selectAllRows, toReadableFiles } from '../lake/parquet-sql.ts'
 import { type RemovedRows, readRemoved } from '../lake/retention.ts'
-import { COUNTED, countedSql, pluralize } from './findings.ts'
+import { countedSql, pluralize, reportCounted } from './findings.ts'
 import type { VerifyContext } from './verify-files.ts'
 import type { LogTail } from './verify-log.ts'
 
@@ -63,19 +62,14 @@ export async function allRowsSql(
 
 /** Reports rows that the lake has more than once. */
 export async function checkDuplicates(context: VerifyContext, readable: ReadableTable): Promise<void> {
-  const { connection, findings } = context
   const rows = lakeRowsSql(context, readable)
   const key = keySql(readable.table)
   // Hashes are grouped first, which takes less memory; only rows with a repeated hash are compared by key.
-  const counted = await queryOne(
-    connection,
-    `${countedSql('name')} FROM (
-       SELECT concat_ws(' ', ${key}) AS name FROM ${rows} WHERE hash(${key}) IN
-         (SELECT hash FROM (SELECT hash(${key}) AS hash FROM ${rows}) GROUP BY hash HAVING count(*) > 1)
-       GROUP BY ${key} HAVING count(*) > 1)`,
-    COUNTED,
-  )
-  findings.addCounted(readable.table.name, counted, 'row', 'more than once')
+  const sql = `${countedSql('name')} FROM (
+    SELECT concat_ws(' ', ${key}) AS name FROM ${rows} WHERE hash(${key}) IN
+      (SELECT hash FROM (SELECT hash(${key}) AS hash FROM ${rows}) GROUP BY hash HAVING count(*) > 1)
+    GROUP BY ${key} HAVING count(*) > 1)`
+  await reportCounted(context, readable.table.name, sql, 'row', 'more than once')
 }
 
 /** Reports row numbers that no file covers, for tables whose rows are numbered without gaps. */

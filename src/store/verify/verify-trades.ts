@@ -7,9 +7,9 @@ import { literal } from '../duckdb/sql.ts'
 import type { EventMetadata } from '../events/event-metadata.ts'
 import { insertIntervalsSql } from '../events/event-position.ts'
 import { readRemoved } from '../lake/retention.ts'
-import { FINDING_EXAMPLES_MAX, SAMPLE_TOKENS, SAMPLE_TRADES_MAX, SUMS_TOLERANCE } from '../limits.ts'
+import { SAMPLE_TOKENS, SAMPLE_TRADES_MAX, SUMS_TOLERANCE } from '../limits.ts'
 import { loadBarsToMs } from '../market-data/bar-account.ts'
-import { pluralize } from './findings.ts'
+import { countedSql, pluralize } from './findings.ts'
 import { knownOfEvents } from './verify-events.ts'
 import type { VerifyContext } from './verify-files.ts'
 import { lakeRowsSql, type ReadableTable, unreadFiles } from './verify-rows.ts'
@@ -171,7 +171,6 @@ async function firstBarDate({ connection, hasStore }: VerifyContext, { listed }:
   return listed.map(({ date }) => date).sort()[0] ?? null
 }
 
-const EXAMPLES = `array_to_string(min(name, ${FINDING_EXAMPLES_MAX}), ', ') AS examples`
 const NAME = `concat_ws(' ', mint, tf, make_timestamp(start * 1000)) AS name`
 
 /** SQL of the bars that differ, by what is wrong with them. */
@@ -191,7 +190,7 @@ function differencesSql({ isFromStart }: ComparableRecord, toMs: number, firstDa
         AND NOT EXISTS (FROM sampled_bars AS known WHERE (known.mint, known.tf, known.start) = (made.mint, made.tf, made.start))),
     other AS (SELECT mint, tf, start, 'different' AS what FROM found LEFT JOIN made USING (mint, tf, start)
       WHERE made.n IS NULL OR NOT (${IS_SAME}))
-    SELECT what, count(*)::DOUBLE AS count, ${EXAMPLES} FROM (
+    ${countedSql('name')}, what FROM (
       SELECT what, ${NAME} FROM (FROM missing UNION ALL FROM other) AS differences WHERE ${isWhole} AND ${isRetained}
         AND NOT EXISTS (FROM told_incomplete AS told WHERE told.tf = differences.tf AND epoch_ms(told.t) = differences.start))
     GROUP BY what ORDER BY what DESC`
