@@ -71,7 +71,7 @@ export async function restoreBackup(
 ): Promise<FinishedCopy> {
   const [source, target] = [realPathOf(from), realPathOf(dataDir)]
   if (isWithin(target, source)) throw invalid(`${target} is in the backup: name a folder elsewhere`)
-  const { files, lsn, madeAtMs } = await readBackupNote(source)
+  const { files, lsn, madeAtMs } = readBackupNote(source)
   for (const { path, bytes, sha256 } of files) {
     options.check()
     const found = await stat(join(source, path)).catch(() => null)

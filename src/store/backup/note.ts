@@ -1,13 +1,12 @@
 // `backup.json` in a backup: whether it is complete, and every file with its hash. It is written before anything else, as not
 // complete, and last, as complete. A server refuses a folder whose backup.json says that it is not.
 import { readFileSync } from 'node:fs'
-import { readFile } from 'node:fs/promises'
 import { z } from 'zod'
 import { errorMessage, systemCode } from '../../lib/error-text.ts'
 import { replaceFile } from '../../lib/files.ts'
 import { safeParse } from '../../lib/safe-parse.ts'
 import { parseJson } from '../../lib/text/json-text.ts'
-import { invalid, notFound, type StoreError, unavailable } from '../errors.ts'
+import { invalid, notFound, unavailable } from '../errors.ts'
 import { backupNotePath } from '../paths.ts'
 
 const NOTE_FORMAT = 1
@@ -37,35 +36,28 @@ export const writeBackupNote = (
   note: Omit<BackupNote, 'complete' | 'format'>,
 ): Promise<void> => write(folder, { complete: true, format: NOTE_FORMAT, ...note })
 
-function parseNote(folder: string, text: string): z.infer<typeof noteSchema> {
-  const { data } = safeParse(noteSchema, parseJson(text))
-  if (data !== undefined) return data
-  throw invalid(`${backupNotePath(folder)} is damaged, or of a newer version of Mintlake`)
-}
-
-const unfinished = (folder: string): StoreError =>
-  invalid(`${folder} is an unfinished backup or restore: remove it, and make it again`)
-
-/** Throws `invalid` where the folder is an unfinished backup or restore. */
-export function checkFinished(folder: string): void {
+/** What the note of a folder says; null where there is none. Throws `invalid` for an unfinished backup or restore. */
+function readNote(folder: string): BackupNote | null {
+  const path = backupNotePath(folder)
   let text: string
   try {
-    text = readFileSync(backupNotePath(folder), 'utf8')
+    text = readFileSync(path, 'utf8')
   } catch (error) {
-    if (systemCode(error) === 'ENOENT') return
-    throw unavailable(`${backupNotePath(folder)} cannot be read: ${errorMessage(error)}`)
+    if (systemCode(error) === 'ENOENT') return null
+    throw unavailable(`${path} cannot be read: ${errorMessage(error)}`)
   }
-  if (!parseNote(folder, text).complete) throw unfinished(folder)
+  const { data } = safeParse(noteSchema, parseJson(text))
+  if (data === undefined) throw invalid(`${path} is damaged, or of a newer version of Mintlake`)
+  if (data.complete) return data
+  throw invalid(`${folder} is an unfinished backup or restore: remove it, and make it again`)
 }
 
-/** The note of a complete backup. Rejects with `not_found` where the folder is no backup, `invalid` where it is not complete. */
-export async function readBackupNote(folder: string): Promise<BackupNote> {
-  const text = await readFile(backupNotePath(folder), 'utf8').catch((error: unknown) => {
-    throw notFound(
-      `${folder} is no backup: ${backupNotePath(folder)} cannot be read (${errorMessage(error)})`,
-    )
-  })
-  const note = parseNote(folder, text)
-  if (!note.complete) throw unfinished(folder)
+/** Throws `invalid` where the folder is an unfinished backup or restore. */
+export const checkFinished = (folder: string): void => void readNote(folder)
+
+/** The note of a complete backup. Throws `not_found` where the folder is no backup, `invalid` where it is not complete. */
+export function readBackupNote(folder: string): BackupNote {
+  const note = readNote(folder)
+  if (note === null) throw notFound(`${folder} is no backup: ${backupNotePath(folder)} is missing`)
   return note
 }
