@@ -54,13 +54,11 @@ export async function makeBackup(
   out: string,
   options: BackupOptions,
 ): Promise<FinishedCopy> {
-  const { lsn } = staged
-  return intoEmptyFolder(realPathOf(out), { source: staged.path, links: true }, options, async (folder) => {
-    const copied = await copyStore(staged.path, folder, { ...options, links: true })
-    const findings = await verifyCopy(staged.path, folder, copied, options)
-    await writeBackupNote(folder, { madeAtMs: options.nowMs, lsn, files: copied.files })
-    return { lsn, findings, ...sizeOf(copied) }
-  })
+  const { path: source, lsn } = staged
+  const note = { madeAtMs: options.nowMs, lsn }
+  return copyToEmptyFolder({ source, links: true, lsn }, realPathOf(out), options, (folder, files) =>
+    writeBackupNote(folder, { ...note, files }),
+  )
 }
 
 /** Copies the backup `from`, after a check of every byte, to the new or empty folder `dataDir`, for a server to start on. */
@@ -78,22 +76,13 @@ export async function restoreBackup(
     if (found?.size !== bytes || (await hashFile(join(source, path))) !== sha256)
       throw invalid(`${join(source, path)} is missing or not as it was when the backup was made`)
   }
-  return intoEmptyFolder(target, { source, links: false }, options, async (folder) => {
-    // Copied, not linked: the backup must not depend on what happens to this folder.
-    const copied = await copyStore(source, folder, { ...options, links: false })
-    const nowMs = Math.max(options.nowMs, madeAtMs)
-    await reserveAboveLostRun(folder, nowMs, options.log)
-    const findings = await verifyCopy(source, folder, copied, options)
+  // Copied, not linked: the backup must not depend on what happens to this folder.
+  return copyToEmptyFolder({ source, links: false, lsn }, target, options, async (folder) => {
+    await reserveAboveLostRun(folder, Math.max(options.nowMs, madeAtMs), options.log)
     await rm(backupNotePath(folder))
     await syncPath(folder)
-    return { lsn, findings, ...sizeOf(copied) }
   })
 }
-
-const sizeOf = ({ files }: CopiedStore): { files: number; bytes: number } => ({
-  files: files.length,
-  bytes: files.reduce((sum, { bytes }) => sum + bytes, 0),
-})
 
 /** Reads the whole copy. @returns what the original lacks as well @throws where anything else is wrong */
 async function verifyCopy(
@@ -127,25 +116,31 @@ async function isSameFile(file: string, one: string, other: string): Promise<boo
   return hash !== null && hash === (await hashOf(other))
 }
 
-/** What is copied, and whether its files may be linked. */
+/** What is copied, whether its files may be linked, and the last commit that it has. */
 interface Origin {
   source: string
   links: boolean
+  lsn: number
 }
 
-/** Runs `write` with a folder that is marked as unfinished. Where it fails, all that it wrote is removed. */
-async function intoEmptyFolder(
-  folder: string,
+/** Copies a store to a folder that is marked as unfinished until `finish`, and verifies the copy. Where it fails, all of it is removed. */
+async function copyToEmptyFolder(
   origin: Origin,
-  { check }: BackupOptions,
-  write: (folder: string) => Promise<Omit<FinishedCopy, 'path'>>,
+  folder: string,
+  options: BackupOptions,
+  finish: (folder: string, files: CopiedStore['files']) => Promise<void>,
 ): Promise<FinishedCopy> {
+  const { source, links, lsn } = origin
   const isNew = await claimEmptyFolder(folder)
   try {
     await writeUnfinishedNote(folder)
     await requireRoom(origin, folder)
-    check()
-    return { path: folder, ...(await write(folder)) }
+    options.check()
+    const copied = await copyStore(source, folder, { ...options, links })
+    const findings = await verifyCopy(source, folder, copied, options)
+    await finish(folder, copied.files)
+    const bytes = copied.files.reduce((sum, file) => sum + file.bytes, 0)
+    return { path: folder, lsn, files: copied.files.length, bytes, findings }
   } catch (error) {
     await empty(folder, isNew).catch(() => undefined)
     if (isFullError(error)) throw unavailable(`the disk of ${folder} is full: nothing of it was kept`)
