@@ -57,11 +57,12 @@ async function* findBatches(
   options: DiskReadOptions,
 ): AsyncGenerator<FoundBatch, void> {
   const { disk = nodeDisk, folderId = null, throughEventNo = Infinity, onDamage = () => {} } = options
-  const { knownEventNo = 0 } = options
+  const knownEventNo = Number.isFinite(throughEventNo) ? throughEventNo : (options.knownEventNo ?? 0)
   const reader = readerOn(disk)
   const { segments, foreign } = await reader.plan(folder, folderId)
   for (const name of foreign) onDamage(damageOf('foreign_file', name, null))
-  yield* readPlanned(reader, segments, { afterEventNo, throughEventNo, knownEventNo, onDamage })
+  const provenEventNo = Math.max(knownEventNo, await findProvenIn(reader, segments))
+  yield* readPlanned(reader, segments, { afterEventNo, throughEventNo, provenEventNo, onDamage })
 }
 
 /** The run that recorded an event; null where the journal does not have it any more, or its segment is damaged. */
@@ -73,8 +74,8 @@ export async function findRunOf(folder: string, folderId: string, eventNo: numbe
 interface PlannedRead {
   afterEventNo: number
   throughEventNo: number
-  /** Events up to this one were durable, whatever the segments say. */
-  knownEventNo: number
+  /** Events up to this one were durable. */
+  provenEventNo: number
   onDamage(damage: SegmentDamage): void
 }
 
@@ -92,11 +93,7 @@ async function* readPlanned(
   segments: readonly JournalSegment[],
   read: PlannedRead,
 ): AsyncGenerator<FoundBatch, Ending> {
-  const { afterEventNo, throughEventNo, knownEventNo, onDamage } = read
-  const provenEventNo = Math.max(
-    Number.isFinite(throughEventNo) ? throughEventNo : knownEventNo,
-    await findProvenIn(reader, segments),
-  )
+  const { afterEventNo, throughEventNo, provenEventNo, onDamage } = read
   let ending: Ending = { nextEventNo: afterEventNo + 1, isCutOff: false, segment: null }
   if (throughEventNo <= afterEventNo) return ending
   for (const segment of segments) {
@@ -105,7 +102,7 @@ async function* readPlanned(
     // Only the first one may not be connected: readSegment sees to the others.
     if (!isConnected) break
     reportMissing(ending.nextEventNo, segment.firstNo - 1, onDamage)
-    ending = yield* readSegment(reader, segment, provenEventNo, read)
+    ending = yield* readSegment(reader, segment, read)
     if (ending.isCutOff || ending.nextEventNo > throughEventNo) return ending
   }
   if (ending.segment !== null) return ending
@@ -114,7 +111,7 @@ async function* readPlanned(
   return { ...ending, nextEventNo: Math.max(ending.nextEventNo, lastEventNo + 1) }
 }
 
-/** The last event that is known to have been durable. */
+/** The last event that the segments prove to have been durable. */
 async function findProvenIn(reader: JournalReader, segments: readonly JournalSegment[]): Promise<number> {
   const newest = segments.at(-1)
   if (newest === undefined) return 0
@@ -130,8 +127,7 @@ function reportMissing(from: number, to: number, onDamage: (damage: SegmentDamag
 async function* readSegment(
   reader: JournalReader,
   segment: JournalSegment,
-  provenNo: number,
-  { afterEventNo, throughEventNo, onDamage }: PlannedRead,
+  { afterEventNo, throughEventNo, provenEventNo: provenNo, onDamage }: PlannedRead,
 ): AsyncGenerator<FoundBatch, Ending> {
   const check = reader.check({ segment, provenNo, onDamage })
   for await (const item of reader.scan(segment)) {
@@ -172,14 +168,13 @@ export async function findEnd(
   const reader = readerOn(disk)
   const { segments } = await reader.plan(folder, folderId)
   const markedEventNo = markPath === undefined ? 0 : await readHighWaterMark(disk, markPath, folderId)
-  const knownEventNo = Math.max(markedEventNo, lakeEventNo)
   const shownEventNo = await findProvenIn(reader, segments)
-  const syncedEventNo = Math.max(shownEventNo, knownEventNo)
+  const provenEventNo = Math.max(shownEventNo, markedEventNo, lakeEventNo)
   let missing: NumberRange | null = null
   const onDamage = (damage: SegmentDamage): void => {
     missing = damage.missing
   }
-  const read = { afterEventNo: shownEventNo, throughEventNo: Infinity, knownEventNo, onDamage }
+  const read = { afterEventNo: shownEventNo, throughEventNo: Infinity, provenEventNo, onDamage }
   const batches = readPlanned(reader, segments, read)
   for (;;) {
     const next = await batches.next()
@@ -191,7 +186,7 @@ export async function findEnd(
       voidSegments: segments.filter(isVoid),
       heldEventNo: heldBefore(missing, lastEventNo),
       lastEventNo,
-      syncedEventNo: Math.min(syncedEventNo, lastEventNo),
+      syncedEventNo: Math.min(provenEventNo, lastEventNo),
     }
   }
 }
