@@ -2,28 +2,20 @@
 // written at once, since this is done on the event loop for every trade: about 0.8 µs, encoding and checksum included. msgpackr with
 // records took 1.6 to 2.4 µs, JSON 3.3, writing each text to a buffer on its own 1.0 (README.md says how they were measured).
 import { assert } from '../../lib/assert.ts'
+import { recordFrom } from '../../lib/record.ts'
 import { hasQuoteFields, type MarketEvent, type TradeEvent } from '../../schema/event.ts'
 import { BATCH_CHARACTERS_MAX, BATCH_EVENTS_MAX, BATCH_FEEDS_MAX, TEXT_CHARACTERS_MAX } from '../limits.ts'
 import { FRAME_HEAD_BYTES, sealFrame } from '../segments/format.ts'
 import { BATCH_HEAD_BYTES, HEAD_FIELDS, NO_TEXT, NUMBER_COLUMNS, QUOTE_COLUMNS } from './batch-layout.ts'
 import { MintIndexes } from './mint-indexes.ts'
 
-/** A column for each of NUMBER_COLUMNS, in that order. */
 const newColumn = (): Float64Array => new Float64Array(BATCH_EVENTS_MAX)
 
 export class BatchEncoder {
   /** Events collected. */
   count = 0
   #trades = 0
-  readonly #atMs = newColumn()
-  readonly #receivedAtMs = newColumn()
-  readonly #tsMs = newColumn()
-  readonly #tokenAmount = newColumn()
-  readonly #solAmount = newColumn()
-  readonly #priceUsd = newColumn()
-  readonly #vSol = newColumn()
-  readonly #vTokens = newColumn()
-  readonly #solPriceUsd = newColumn()
+  readonly #numbers = recordFrom(NUMBER_COLUMNS, newColumn)
   /** In the order of QUOTE_COLUMNS, and the index of the quote's mint; null: no trade so far has them. */
   #quotes: { numbers: readonly Float64Array[]; mintIndex: Uint32Array } | null = null
   readonly #mintIndex = new Uint32Array(BATCH_EVENTS_MAX)
@@ -62,15 +54,16 @@ export class BatchEncoder {
 
   #addTrade(trade: TradeEvent, atMs: number, receivedAtMs: number, feed: string, solPriceUsd: number): void {
     const at = this.#trades++
-    this.#atMs[at] = atMs
-    this.#receivedAtMs[at] = receivedAtMs
-    this.#tsMs[at] = trade.ts
-    this.#tokenAmount[at] = trade.tokenAmount
-    this.#solAmount[at] = trade.solAmount ?? Number.NaN
-    this.#priceUsd[at] = trade.priceUsd ?? Number.NaN
-    this.#vSol[at] = trade.vSol ?? Number.NaN
-    this.#vTokens[at] = trade.vTokens ?? Number.NaN
-    this.#solPriceUsd[at] = solPriceUsd
+    const numbers = this.#numbers
+    numbers.atMs[at] = atMs
+    numbers.receivedAtMs[at] = receivedAtMs
+    numbers.tsMs[at] = trade.ts
+    numbers.tokenAmount[at] = trade.tokenAmount
+    numbers.solAmount[at] = trade.solAmount ?? Number.NaN
+    numbers.priceUsd[at] = trade.priceUsd ?? Number.NaN
+    numbers.vSol[at] = trade.vSol ?? Number.NaN
+    numbers.vTokens[at] = trade.vTokens ?? Number.NaN
+    numbers.solPriceUsd[at] = solPriceUsd
     this.#isBuy[at] = trade.side === 'buy' ? 1 : 0
     this.#mintIndex[at] = this.#indexMint(trade.mint)
     this.#feedIndex[at] = indexText(this.#feeds, feed)
@@ -137,19 +130,8 @@ export class BatchEncoder {
   /** In the order of the layout. */
   #columns(mintUnits: Uint16Array, feedUnits: Uint16Array) {
     const trades = this.#trades
-    const numbers: Readonly<Record<(typeof NUMBER_COLUMNS)[number], Float64Array>> = {
-      atMs: this.#atMs,
-      receivedAtMs: this.#receivedAtMs,
-      tsMs: this.#tsMs,
-      tokenAmount: this.#tokenAmount,
-      solAmount: this.#solAmount,
-      priceUsd: this.#priceUsd,
-      vSol: this.#vSol,
-      vTokens: this.#vTokens,
-      solPriceUsd: this.#solPriceUsd,
-    }
     return [
-      ...NUMBER_COLUMNS.map((name) => numbers[name].subarray(0, trades)),
+      ...NUMBER_COLUMNS.map((name) => this.#numbers[name].subarray(0, trades)),
       ...(this.#quotes?.numbers.map((column) => column.subarray(0, trades)) ?? []),
       this.#mintIndex.subarray(0, trades),
       ...(this.#quotes === null ? [] : [this.#quotes.mintIndex.subarray(0, trades)]),
