@@ -1,10 +1,11 @@
 // Decodes the frame of a batch. The CRC proves that it is what was written; lengths are checked all the same, so that a fault of a
 // writer is damage, and not a crash of its readers.
 import { z } from 'zod'
+import { recordFrom } from '../../lib/record.ts'
 import { safeParse } from '../../lib/safe-parse.ts'
 import type { EntriesHead } from '../../lib/segments/types.ts'
 import { parseJson } from '../../lib/text/json-text.ts'
-import type { EventBatch, QuoteColumns, RecordedEvent, TradeColumns } from '../event-batch.ts'
+import type { EventBatch, RecordedEvent, TradeColumns } from '../event-batch.ts'
 import { FRAME_HEAD_BYTES, hasQuotes } from '../segments/format.ts'
 import { BATCH_HEAD_BYTES, HEAD_FIELDS, NO_TEXT, NUMBER_COLUMNS, QUOTE_COLUMNS } from './batch-layout.ts'
 
@@ -89,12 +90,12 @@ export function decodeBatch(frame: Buffer): EventBatch | null {
   if (head === null) return null
   const { firstEventNo, trades: count, others, textUnits, textBytes } = head
   const columns = new Columns(frame)
-  const numbers = NUMBER_COLUMNS.map(() => new Float64Array(columns.take(count * 8)))
-  const [atMs, receivedAtMs, tsMs, tokenAmount, solAmount, priceUsd, vSol, vTokens, solPriceUsd] = numbers
-  const isQuoted = hasQuotes(frame)
-  const quoteNumbers = (isQuoted ? QUOTE_COLUMNS : []).map(() => new Float64Array(columns.take(count * 8)))
+  const takeNumbers = () => new Float64Array(columns.take(count * 8))
+  const numbers = recordFrom(NUMBER_COLUMNS, takeNumbers)
+  const quoteNumbers = hasQuotes(frame) ? recordFrom(QUOTE_COLUMNS, takeNumbers) : null
   const mintIndex = new Uint32Array(columns.take(count * 4))
-  const quoteIndex = isQuoted ? new Uint32Array(columns.take(count * 4)) : null
+  /** From 1; 0: none. */
+  const quoteIndex = quoteNumbers && new Uint32Array(columns.take(count * 4))
   const [walletUnits, txUnits, mintUnits, feedUnits] = [count, count, head.mints, head.feeds].map(
     (length) => new Uint16Array(columns.take(length * 2)),
   )
@@ -115,34 +116,19 @@ export function decodeBatch(frame: Buffer): EventBatch | null {
   const trades: TradeColumns = {
     count,
     eventNo: numberTrades(firstEventNo, count, events),
-    atMs,
-    receivedAtMs,
-    tsMs,
-    tokenAmount,
-    solAmount,
-    priceUsd,
-    vSol,
-    vTokens,
-    solPriceUsd,
+    ...numbers,
     isBuy,
-    quotes: quoteIndex && readQuotes(quoteNumbers, quoteIndex, mints),
+    quotes: quoteNumbers &&
+      quoteIndex && {
+        ...quoteNumbers,
+        quoteMint: Array.from(quoteIndex, (index) => (index === 0 ? null : mints[index - 1])),
+      },
     mint: Array.from(mintIndex, (index) => mints[index]),
     feed: Array.from(feedIndex, (index) => feeds[index]),
     wallet,
     tx,
   }
   return { firstEventNo, lastEventNo: firstEventNo + count + others - 1, trades, events }
-}
-
-/** @param quoteIndex of the mint, from 1; 0: none */
-function readQuotes(
-  numbers: readonly Float64Array[],
-  quoteIndex: Uint32Array,
-  mints: readonly string[],
-): QuoteColumns {
-  const [quoteAmount, vQuote, quoteReserve, curveTokens, slot, eventIndex] = numbers
-  const quoteMint = Array.from(quoteIndex, (index) => (index === 0 ? null : mints[index - 1]))
-  return { quoteAmount, vQuote, quoteReserve, curveTokens, slot, eventIndex, quoteMint }
 }
 
 /** Where the event is in the batch, its times, its feed, and the event, whose shape the writer has checked. */
