@@ -8,6 +8,7 @@ import pLimit from 'p-limit'
 import type { EventBatch } from '../../journal/event-batch.ts'
 import type { ReadJournal } from '../../journal/types.ts'
 import { errorMessage } from '../../lib/error-text.ts'
+import { recordFrom } from '../../lib/record.ts'
 import type { NumberRange, SegmentDamage } from '../../lib/segments/types.ts'
 import { nextTurn } from '../../lib/wait.ts'
 import { LAKE_SCHEMA_VERSION, TABLES } from '../../schema/tables.ts'
@@ -35,7 +36,7 @@ import {
   loadEventPosition,
   saveEventPosition,
 } from './event-position.ts'
-import { loadRetainedFrom } from './event-retention.ts'
+import { EVENT_TABLE_NAMES, loadRetainedFrom } from './event-retention.ts'
 import { EventWindows, eventDate } from './event-windows.ts'
 import { type BarInterval, findLateIntervals, findRewoundIntervals } from './late-gaps.ts'
 import {
@@ -160,10 +161,8 @@ function addLostEnd(slice: Slice, reader: BatchReader, damage: readonly SegmentD
 
 /** The files that a slice is written to: for each date, one of each table that has rows. */
 function pendingFiles({ staged, windows }: Slice, knownMs: number): PendingFile[] {
-  const names = ['trades', 'events'] as const
   return windows.list.flatMap((window) =>
-    names
-      .map((name) => ({ name, rows: window[name] - staged.countUnfit(name, window) }))
+    EVENT_TABLE_NAMES.map((name) => ({ name, rows: window[name] - staged.countUnfit(name, window) }))
       .filter(({ rows }) => rows > 0)
       .map(({ name, rows }) => ({
         file: { table: name, date: window.date, first: window.first, last: window.last },
@@ -175,13 +174,10 @@ function pendingFiles({ staged, windows }: Slice, knownMs: number): PendingFile[
 }
 
 /** A slice that is in files, and not listed yet. */
-interface WrittenSlice extends EventPosition {
+interface WrittenSlice extends EventPosition, Pick<Slice, 'lost' | 'lateIntervals' | 'rewinds'> {
   /** That of its rows. */
   knownMs: number
   files: NewFile[]
-  lost: LostEvents[]
-  lateIntervals: BarInterval[]
-  rewinds: Rewind[]
 }
 
 /** Keeps events that fit no row. @returns them as lost */
@@ -290,12 +286,10 @@ export class EventFlusher {
     const all = [...(await lake.listLiveFiles()), ...written]
     const find = async (rewind: Rewind): Promise<RewoundSpan | null> => {
       const near = all.filter((file) => mayHaveEventsOf(rewind, file))
-      const ofTable = (name: string) =>
-        toReadableFiles(
-          near.filter(({ table }) => table === name),
-          lake.pathOf,
-        )
-      const tables = { trades: ofTable('trades'), events: ofTable('events') }
+      const byTable = Map.groupBy(near, ({ table }) => table)
+      const tables = recordFrom(EVENT_TABLE_NAMES, (name) =>
+        toReadableFiles(byTable.get(name) ?? [], lake.pathOf),
+      )
       try {
         return await withScratchDatabase(':memory:', scratchSettings(lake.dataDir), (connection) =>
           findRewoundSpan(connection, rewind, tables),

@@ -11,6 +11,7 @@ import { agingDates, type Expiry, firstRetainedDate, judgeExpiry, later } from '
 import type { Retention } from '../retention-setting.ts'
 
 export const EVENT_TABLE_NAMES = [TABLES.trades.name, TABLES.events.name] as const satisfies TableName[]
+export type EventTableName = (typeof EVENT_TABLE_NAMES)[number]
 export const isEventTable = (name: string): boolean => EVENT_TABLE_NAMES.some((each) => each === name)
 
 /** The bytes that live files of recorded events may have together; infinite without a limit. */

@@ -6,6 +6,7 @@ import { TABLES } from '../../schema/tables.ts'
 import { queryRows, queryValue, runAll } from '../duckdb/query.ts'
 import { type DataFile, utcDate } from '../lake/lake-files.ts'
 import { type ReadableFile, selectAllRows } from '../lake/parquet-sql.ts'
+import { EVENT_TABLE_NAMES, type EventTableName } from './event-retention.ts'
 
 /** Its beginning and end, market time in Unix ms. */
 export interface RewoundSpan {
@@ -29,9 +30,9 @@ export const mayHaveEventsOf = ({ fromMs, toMs }: RewoundSpan, { date }: DataFil
 export async function findRewoundSpan(
   connection: DuckDBConnection,
   { eventNo, fromMs, toMs }: Rewind,
-  files: Readonly<Record<'trades' | 'events', readonly ReadableFile[]>>,
+  files: Readonly<Record<EventTableName, readonly ReadableFile[]>>,
 ): Promise<RewoundSpan | null> {
-  const rows = (['trades', 'events'] as const).map(
+  const rows = EVENT_TABLE_NAMES.map(
     (name) => `SELECT event_no, "at" FROM (${selectAllRows(TABLES[name], files[name])})`,
   )
   const first = await queryValue(

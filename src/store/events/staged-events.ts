@@ -10,22 +10,21 @@ import { ColumnAppender } from '../duckdb/column-appender.ts'
 import { duckdb } from '../duckdb/duckdb.ts'
 import { identifier, type LakeTable } from '../duckdb/sql.ts'
 import type { SeqRange } from '../lake/lake-files.ts'
+import type { EventTableName } from './event-retention.ts'
 
 /** Columns of one kind of rows. NaN stands for a number that is not known; all columns are of one length. */
 type StagedColumns = Record<string, Float64Array | Uint8Array | readonly (string | null)[]>
 
-type StagedTableName = 'trades' | 'events'
-
 /** The staged columns of a table: the lake's, but for those that are the same in all rows. */
-const stagedOf = (name: StagedTableName): readonly Column[] =>
+const stagedOf = (name: EventTableName): readonly Column[] =>
   TABLES[name].columns.filter((column) => column.name !== 'known_at' && column.name !== 'schema_version')
 
 /** All other columns are numbers: times as Unix ms, a side as 1 where it is `buy`. */
 const isText = ({ name, type }: Column): boolean => type === 'VARCHAR' && name !== 'side'
 
-const stagedName = (name: StagedTableName): string => `${name}_staged`
+const stagedName = (name: EventTableName): string => `${name}_staged`
 
-function createSql(name: StagedTableName): string {
+function createSql(name: EventTableName): string {
   const columns = stagedOf(name).map(
     (column) => `${identifier(column.name)} ${isText(column) ? 'VARCHAR' : 'DOUBLE'}`,
   )
@@ -45,30 +44,26 @@ function cellSql({ name, type, nullable }: Column, knownMs: number): string {
 }
 
 /** SQL of the staged rows with these numbers, as rows of the lake in their order. */
-export function selectStagedEvents(
-  name: StagedTableName,
-  { first, last }: SeqRange,
-  knownMs: number,
-): string {
+export function selectStagedEvents(name: EventTableName, { first, last }: SeqRange, knownMs: number): string {
   const table: LakeTable = TABLES[name]
   const cells = table.columns.map((column) => `${cellSql(column, knownMs)} AS ${identifier(column.name)}`)
   return `SELECT ${cells.join(', ')} FROM ${stagedName(name)} WHERE event_no BETWEEN ${first} AND ${last}`
 }
 
 /** Empties a staged table, or creates it, and opens it. */
-async function openStaged(connection: DuckDBConnection, name: StagedTableName): Promise<ColumnAppender> {
+async function openStaged(connection: DuckDBConnection, name: EventTableName): Promise<ColumnAppender> {
   await connection.run(createSql(name))
   const types = stagedOf(name).map((column) => (isText(column) ? duckdb.VARCHAR : duckdb.DOUBLE))
   return ColumnAppender.open(connection, stagedName(name), types)
 }
 
 /** The columns of a staged table, in its order. */
-const inOrder = (name: StagedTableName, columns: StagedColumns) =>
+const inOrder = (name: EventTableName, columns: StagedColumns) =>
   stagedOf(name).map((column) => columns[column.name])
 
 /** An event that fits no row, which is a bug of this program. */
 export interface UnfitEvent {
-  table: StagedTableName
+  table: EventTableName
   eventNo: number
   atMs: number
   /** As JSON. */
@@ -234,7 +229,7 @@ export class StagedEvents {
   }
 
   /** How many events of a window fit no row. */
-  countUnfit(table: StagedTableName, { first, last }: SeqRange): number {
+  countUnfit(table: EventTableName, { first, last }: SeqRange): number {
     return this.unfit.filter((each) => each.table === table && each.eventNo >= first && each.eventNo <= last)
       .length
   }
