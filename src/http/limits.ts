@@ -63,7 +63,7 @@ export const COMPRESSIONS_AT_ONCE = 2
 export const COMPRESSIONS_WAITING_MAX = 32
 /** How long the compressed form of a large body is cached. */
 export const COMPRESSED_LARGE_TTL_MS = 5_000
-/** Readers, by address or key, whose reads are counted; at the maximum those with the oldest window are dropped. */
+/** Readers, by address or key, whose reads are counted; at the maximum the one with the oldest window gives way. */
 export const READERS_MAX = 100_000
 /** Addresses for which it is cached whether they are trusted proxies; beyond it the oldest is dropped. */
 export const PROXY_CHECKS_CACHED_MAX = 4_096

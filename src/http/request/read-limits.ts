@@ -28,7 +28,7 @@ export const NO_LIMITS: Record<string, string> = {}
 
 export class ReadLimits {
   /** By reader; the one whose window opened first is the oldest. */
-  readonly #usage = new BoundedMap<string, Usage>({})
+  readonly #usage = new BoundedMap<string, Usage>({ entriesMax: READERS_MAX })
   readonly #policy: 'read' | 'register'
   readonly #windowMs: number
   readonly #clock: Clock
@@ -91,7 +91,6 @@ export class ReadLimits {
   #openWindow(reader: string, nowMs: number): Usage {
     const known = this.#usage.get(reader)
     if (known !== undefined && nowMs - known.windowStartMs < this.#windowMs) return known
-    if (known === undefined && this.#usage.size >= READERS_MAX) this.#evict(nowMs)
     const usage = { windowStartMs: nowMs, reads: 0, rows: 0 }
     this.#usage.set(reader, usage)
     return usage
@@ -119,15 +118,6 @@ export class ReadLimits {
       { limit, retryAfterMs: resetMs },
       { ...rateLimitHeaders(policy, quota), ...retryAfter(resetMs) },
     )
-  }
-
-  /** Removes the readers whose window has ended and, if none has, the one whose window is oldest. */
-  #evict(nowMs: number): void {
-    for (let { oldest } = this.#usage; oldest !== null; { oldest } = this.#usage) {
-      const isOpen = nowMs - oldest.value.windowStartMs < this.#windowMs
-      if (isOpen && this.#usage.size < READERS_MAX) return
-      this.#usage.delete(oldest.key)
-    }
   }
 }
 
