@@ -146,17 +146,29 @@ export class Transport {
   }
 
   /**
-   * The JSON object of a successful answer. That it is of type `Answer` is not checked: the server's tests hold its answers to
+   * The JSON object of a successful answer, after as many attempts as the plan allows, each with its own time limit. That it is of type `Answer` is not checked: the server's tests hold its answers to
    * the schemas that the type comes from.
    * @throws MintlakeError, the reason of the signal, or TypeError for what cannot be sent.
    */
   async json<Answer extends object>(request: Request, call: CallOptions = {}): Promise<Answer> {
     const prepared = this.prepare(request)
-    const text = await this.#retried(request, call, async (deadline) => {
-      const response = await this.#send(prepared, deadline)
-      return readText(response, ANSWER_BYTES_MAX, deadline.signal)
-    })
-    return parseObject(text)
+    const plan = new RetryPlan(this.options, call)
+    for (;;) {
+      const deadline = new Deadline(call.timeoutMs ?? this.options.timeoutMs, call.signal)
+      let waiting: (() => Promise<void>) | null = null
+      try {
+        const response = await this.#send(prepared, deadline)
+        return parseObject(await readText(response, ANSWER_BYTES_MAX, deadline.signal))
+      } catch (error) {
+        const failure = failureOf(error, deadline, this.options.baseUrl)
+        waiting =
+          failure instanceof MintlakeError ? this.#plan(plan, failure, request.retry, call.signal) : null
+        if (waiting === null) throw failure
+      } finally {
+        deadline.end()
+      }
+      await waiting()
+    }
   }
 
   /**
@@ -171,29 +183,6 @@ export class Transport {
       throw failureOf(error, deadline, this.options.baseUrl)
     }
     throw new MintlakeError('invalid_response', 'The answer has no body')
-  }
-
-  /** Runs attempts, each with its own time limit, until one succeeds or the plan says that the call has failed. */
-  async #retried<Result>(
-    { retry }: Request,
-    call: CallOptions,
-    attempt: (deadline: Deadline) => Promise<Result>,
-  ): Promise<Result> {
-    const plan = new RetryPlan(this.options, call)
-    for (;;) {
-      const deadline = new Deadline(call.timeoutMs ?? this.options.timeoutMs, call.signal)
-      let waiting: (() => Promise<void>) | null = null
-      try {
-        return await attempt(deadline)
-      } catch (error) {
-        const failure = failureOf(error, deadline, this.options.baseUrl)
-        waiting = failure instanceof MintlakeError ? this.#plan(plan, failure, retry, call.signal) : null
-        if (waiting === null) throw failure
-      } finally {
-        deadline.end()
-      }
-      await waiting()
-    }
   }
 
   /** What to wait for before the next attempt; null: the call has failed. */
