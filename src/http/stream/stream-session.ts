@@ -182,8 +182,8 @@ export class StreamSession implements StreamWriter {
 
   #subscribe(topic: Topic, echo: Echo): void {
     const { broadcaster, market } = this.#options
-    const { channel, open } = findChannel(topic, this.#options)
-    this.#admit(topic, channel.name)
+    const { channel, open, countRows = () => 0 } = findChannel(topic, this.#options)
+    this.#admit(topic, channel.name, countRows())
     const since = 'since' in topic ? topic.since : null
     // The position from which it resumes. A new subscription has one only after its snapshot, which bears it.
     const seq = since === null || channel.isLost(positionAt(since)) ? undefined : since
@@ -192,22 +192,13 @@ export class StreamSession implements StreamWriter {
     broadcaster.subscribe(this.#follower, channel, since ?? open())
   }
 
-  /** Rows of the market list that a subscription begins with. */
-  #countRows(topic: Topic): number {
-    const { market, broadcaster, owner } = this.#options
-    if (topic.topic === 'market') return countSnapshotRows(market, topic)
-    if (topic.topic === 'window')
-      return broadcaster.window(new WindowChannel(market, topic), owner.client).countRows()
-    return 0
-  }
-
   /** Throws if the client may not subscribe. */
-  #admit(topic: Topic, name: string): void {
+  #admit(topic: Topic, name: string, rows: number): void {
     const { market, countSubscription } = this.#options
     const { subscriptions } = this.#follower
     // A subscription begins with rows: the first to a channel belongs to the read that opened the socket, another is a read.
     const isFree = !this.#freeChannels.has(name) && this.#freeChannels.size < SUBSCRIPTIONS_MAX
-    countSubscription(isFree, this.#countRows(topic))
+    countSubscription(isFree, rows)
     if (isFree) this.#freeChannels.add(name)
     if ('mint' in topic && !market.has(topic.mint))
       throw new ServiceError('token_not_found', `No DataPoint is known for ${topic.mint}.`)
@@ -232,18 +223,20 @@ function leftOut(topic: Topic, market: Market): { clamped?: { limit: number }; h
   }
 }
 
-/** The channel of a topic, and how a new subscription to it begins. */
+/** The channel of a topic, how a new subscription to it begins, and how many rows of the market list that are. */
 function findChannel(
   topic: Topic,
   { market, broadcaster, submissionLog, owner }: SessionOptions,
-): { channel: Channel; open: () => StreamSnapshot | number } {
+): { channel: Channel; open: () => StreamSnapshot | number; countRows?: () => number } {
   switch (topic.topic) {
     case 'market': {
       const channel = new MarketChannel(market, topic.tab, topic.fields)
-      return { channel, open: () => channel.open(topic) }
+      return { channel, open: () => channel.open(topic), countRows: () => countSnapshotRows(market, topic) }
     }
-    case 'window':
-      return { channel: broadcaster.window(new WindowChannel(market, topic), owner.client), open: () => 0 }
+    case 'window': {
+      const channel = broadcaster.window(new WindowChannel(market, topic), owner.client)
+      return { channel, open: () => 0, countRows: () => channel.countRows() }
+    }
     case 'submissions': {
       const channel = new SubmissionsChannel(market, submissionLog)
       return { channel, open: () => channel.reopen() }
