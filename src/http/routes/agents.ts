@@ -36,31 +36,24 @@ type HorizonsByAgent = ReadonlyMap<string, AgentHits['horizons']>
 /**
  * What is known of the leaders' analyses, for a leaderboard that must answer whatever the lake does. Reads once in CALIBRATION_TTL_MS
  * whether the agents with the most XP were right.
+ * @param deps read when they are used: a reader of a cluster, which passes such requests on, has none
+ * @returns what never rejects, and waits at most AGENT_HITS_WAIT_MS: then it is what was known before, at first nothing
  */
-export class KnownHits {
-  readonly #reading: SingleFlight<HorizonsByAgent>
-  #latest: HorizonsByAgent = new Map()
-
-  /** @param deps read when they are used: a reader of a cluster, which passes such requests on, has none */
-  constructor(
-    deps: Pick<RouteParts, 'agentHits' | 'nowMs'> & {
-      submissions: Pick<SubmissionService, 'agentLeaderboard'>
-    },
-  ) {
-    const read = async (): Promise<HorizonsByAgent> => {
-      const leaders = deps.submissions.agentLeaderboard(LEADERBOARD_LIMIT_MAX)
-      const hits = leaders.length === 0 ? [] : await deps.agentHits(leaders.map(({ agentId }) => agentId))
-      this.#latest = new Map(hits.map(({ agentId, horizons }) => [agentId, horizons]))
-      return this.#latest
-    }
-    this.#reading = new SingleFlight(read, CALIBRATION_TTL_MS, () => deps.nowMs())
+export function knownHits(
+  deps: Pick<RouteParts, 'agentHits' | 'nowMs'> & {
+    submissions: Pick<SubmissionService, 'agentLeaderboard'>
+  },
+): () => Promise<HorizonsByAgent> {
+  let latest: HorizonsByAgent = new Map()
+  const known = () => latest
+  const read = async (): Promise<HorizonsByAgent> => {
+    const leaders = deps.submissions.agentLeaderboard(LEADERBOARD_LIMIT_MAX)
+    const hits = leaders.length === 0 ? [] : await deps.agentHits(leaders.map(({ agentId }) => agentId))
+    latest = new Map(hits.map(({ agentId, horizons }) => [agentId, horizons]))
+    return latest
   }
-
-  /** Never rejects, and waits at most AGENT_HITS_WAIT_MS: then it is what was known before, at first nothing. */
-  get(): Promise<HorizonsByAgent> {
-    const known = () => this.#latest
-    return unlessLate(AGENT_HITS_WAIT_MS, this.#reading.get(), known).catch(known)
-  }
+  const reading = new SingleFlight(read, CALIBRATION_TTL_MS, () => deps.nowMs())
+  return () => unlessLate(AGENT_HITS_WAIT_MS, reading.get(), known).catch(known)
 }
 
 export const AGENT_LEADERBOARD_PATH = '/api/v1/agents/leaderboard'
@@ -117,7 +110,7 @@ export const issuedKey = (
 export const agentRoutes = (deps: RouteParts): Route[] => [...leaderboardRoutes(deps), ...accountRoutes(deps)]
 
 function leaderboardRoutes(deps: RouteParts): Route[] {
-  const hits = new KnownHits(deps)
+  const hits = knownHits(deps)
   return [
     {
       method: 'GET',
@@ -128,7 +121,7 @@ function leaderboardRoutes(deps: RouteParts): Route[] {
         query: leaderboardQuery,
       }),
       handle: async (context) => {
-        const horizonsByAgent = await hits.get()
+        const horizonsByAgent = await hits()
         return leaderboard(context, (limit) => {
           const ranks = deps.submissions.agentLeaderboard(limit)
           const rows = ranks.map((rank) => ({ ...rank, horizons: horizonsByAgent.get(rank.agentId) ?? [] }))

@@ -1,7 +1,7 @@
 // GET /api/v1/agents/record over the real lake: whether an agent was right, and its XP over time.
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { CALIBRATION_TTL_MS } from '../../../src/http/limits.ts'
-import { KnownHits } from '../../../src/http/routes/agents.ts'
+import { knownHits } from '../../../src/http/routes/agents.ts'
 import { type AgentHits, agentRecordAnswerSchema } from '../../../src/schema/api/agent-record.ts'
 import { agentLeaderboardSchema } from '../../../src/schema/api/submissions.ts'
 import { SteppedClock } from '../../support/clock.ts'
@@ -93,17 +93,17 @@ it('a leaderboard answers without a lake, and with what was known before', { tag
   ]
   let [nowMs, answer] = [0, (): Promise<AgentHits[]> => Promise.reject(new Error('no lake'))]
   const leader = { rank: 1, agentId: 'ag_1', name: 'one', xp: 50, analyses: 2 }
-  const hits = new KnownHits({
+  const hits = knownHits({
     agentHits: () => answer(),
     nowMs: () => nowMs,
     submissions: { agentLeaderboard: () => [leader] },
   })
-  expect([...(await hits.get())]).toEqual([])
+  expect([...(await hits())]).toEqual([])
   answer = () => Promise.resolve(told)
-  expect((await hits.get()).get('ag_1')).toEqual(told[0]?.horizons)
+  expect((await hits()).get('ag_1')).toEqual(told[0]?.horizons)
   nowMs += CALIBRATION_TTL_MS
   answer = () => new Promise(() => {})
-  expect((await hits.get()).get('ag_1')).toEqual(told[0]?.horizons)
+  expect((await hits()).get('ag_1')).toEqual(told[0]?.horizons)
 })
 
 it('me is the agent whose key is sent, and without one the answer says that it needs one', async () => {
