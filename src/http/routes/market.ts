@@ -23,6 +23,7 @@ import { hasNotes } from '../response/notes.ts'
 import type { PlainRoute } from '../route.ts'
 import { SharedGzip } from '../stream/gzip-stream.ts'
 import { streamRoute } from '../stream/stream-socket.ts'
+import { jsonObject } from './agents.ts'
 import { answerList, CACHE_ONE_SECOND, LIST_DOCS, type MarketParts } from './market-list.ts'
 
 export const MARKET_PATH = '/api/v1/market'
@@ -144,28 +145,18 @@ function answerBody(
   return Buffer.from(jsonLine({ ok: true, data, ...(hasNotes(notes) && { meta: notes }) }))
 }
 
-function answerBatch({ market, onDataPoint }: MarketParts, { body, query }: Context): HttpAnswer {
-  const fields = datapointFields(query)
-  const mints = parseBatch(body)
+function answerBatch({ market, onDataPoint }: MarketParts, context: Context): HttpAnswer {
+  const fields = datapointFields(context.query)
+  const { mints } = jsonObject(context)
+  if (!Array.isArray(mints) || mints.length === 0 || mints.length > BATCH_MINTS_MAX) {
+    const message = `must be an array of 1 to ${BATCH_MINTS_MAX} mints`
+    throw new ServiceError('validation_failed', `mints ${message}`, {
+      errors: [{ pointer: '/mints', code: 'invalid_type', message }],
+    })
+  }
   const unique = [...new Set(mints.map((mint, index) => checkMint(mint, `/mints/${index}`)))]
   const found = unique.flatMap((mint) => market.datapoint(mint) ?? [])
   for (const { mint } of found) onDataPoint?.(mint)
   const data = fields === null ? found : found.map((point) => pick(point, fields))
   return okData(data, { meta: { notFound: unique.filter((mint) => !market.has(mint)) } })
-}
-
-/** The array `mints` of a body. @throws ServiceError `invalid_json`, `validation_failed`. */
-function parseBatch(body: Buffer): unknown[] {
-  let parsed: unknown
-  try {
-    parsed = JSON.parse(body.toString('utf8'))
-  } catch {
-    throw new ServiceError('invalid_json', 'The body is not valid JSON.')
-  }
-  const mints = typeof parsed === 'object' && parsed !== null && 'mints' in parsed ? parsed.mints : null
-  if (Array.isArray(mints) && mints.length >= 1 && mints.length <= BATCH_MINTS_MAX) return mints
-  const message = `must be an array of 1 to ${BATCH_MINTS_MAX} mints`
-  throw new ServiceError('validation_failed', `mints ${message}`, {
-    errors: [{ pointer: '/mints', code: 'invalid_type', message }],
-  })
 }
