@@ -4,8 +4,6 @@ import type { EvaluatedSubmission } from '../../submissions/types.ts'
 import { SUBMISSIONS_STREAMED_MAX } from '../limits.ts'
 
 interface Entry {
-  /** Counted from 1 in this run. */
-  number: number
   /** The market's position when it became durable. */
   seq: number
   submission: EvaluatedSubmission
@@ -15,8 +13,9 @@ interface Entry {
 export class SubmissionLog {
   readonly #entries: Entry[] = []
   readonly #describe: (submission: EvaluatedSubmission) => StreamedSubmission
-  #count = 0
-  /** The position of the last one that was forgotten; -1: none was. */
+  /** How many are forgotten: those with a number up to this, counted from 1 in this run. */
+  forgotten = 0
+  /** The position of the last of them; -1: there is none. */
   forgottenSeq = -1
 
   /** @param describe adds names. It is called when somebody follows: submissions themselves do not pay for it. */
@@ -26,19 +25,15 @@ export class SubmissionLog {
 
   /** Submissions so far. */
   get count(): number {
-    return this.#count
-  }
-
-  /** How many of them are forgotten: those with a number up to this. */
-  get forgotten(): number {
-    return this.#count - this.#entries.length
+    return this.forgotten + this.#entries.length
   }
 
   /** @param seq the market's position now. */
   add(submission: EvaluatedSubmission, seq: number): void {
-    this.#entries.push({ number: ++this.#count, seq, submission })
-    if (this.#entries.length > SUBMISSIONS_STREAMED_MAX)
-      this.forgottenSeq = this.#entries.shift()?.seq ?? this.forgottenSeq
+    this.#entries.push({ seq, submission })
+    if (this.#entries.length <= SUBMISSIONS_STREAMED_MAX) return
+    this.forgottenSeq = this.#entries.shift()?.seq ?? -1
+    this.forgotten++
   }
 
   /** NDJSON of the newest, oldest first. */
@@ -46,9 +41,9 @@ export class SubmissionLog {
     return this.#join(this.#entries.slice(-limit))
   }
 
-  /** NDJSON of those after a number. */
+  /** NDJSON of those after a number, which none of the forgotten ones has. */
   after(number: number): Buffer {
-    return this.#join(this.#entries.filter((entry) => entry.number > number))
+    return this.#join(this.#entries.slice(number - this.forgotten))
   }
 
   /** NDJSON of those since a position of the market, that position included: one at it may come a second time. */
