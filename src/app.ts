@@ -154,7 +154,7 @@ async function startParts(base: Base): Promise<App> {
   const onAccount = (agentId: string) => service?.changeAccount(agentId)
   const told = { onAccount, onEvaluated, onForgotten: countForgotten(metrics, log, rulesClock) }
   const { agents, submissions } = createSubmissions(base, running, confirmed, told)
-  const submissionLog = createSubmissionLog(agents, market)
+  const submissionLog = new SubmissionLog(market, (agentId) => agents.name(agentId))
   const sources = feedsInto(running, base)
   const { feeds, push } = sources
   const overloadWatch = new OverloadWatch(broadcaster, base.clock, log, options.tuning?.overload)
@@ -412,13 +412,6 @@ function createSubmissions(
   })
   return { agents, submissions }
 }
-
-const createSubmissionLog = (agents: AgentRegistry, market: Market): SubmissionLog =>
-  new SubmissionLog((submission) => ({
-    ...submission,
-    agentName: agents.name(submission.agentId),
-    symbol: market.profile(submission.mint)?.symbol ?? null,
-  }))
 
 /** What of the HTTP layer is made of parts that the server has. */
 type HttpParts = Omit<

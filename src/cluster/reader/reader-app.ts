@@ -90,11 +90,8 @@ function createShared(config: ReaderConfig, options: ReaderOptions, onReady: () 
   // Until there is one from the bus.
   const market = new Market({ tokensMax: 1 })
   const broadcaster = new Broadcaster(market)
-  const submissionLog: SubmissionLog = new SubmissionLog((submission) => ({
-    ...submission,
-    agentName: link.parts?.accounts.name(submission.agentId) ?? submission.agentId,
-    symbol: market.profile(submission.mint)?.symbol ?? null,
-  }))
+  const nameOf = (agentId: string): string => link.parts?.accounts.name(agentId) ?? agentId
+  const submissionLog = new SubmissionLog(market, nameOf)
   const link: ReaderLink = new ReaderLink({
     settings: config,
     market,

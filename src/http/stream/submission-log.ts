@@ -1,4 +1,5 @@
 import { jsonLine } from '../../lib/text/json-text.ts'
+import type { Market } from '../../market/market.ts'
 import type { StreamedSubmission } from '../../schema/api/stream.ts'
 import type { EvaluatedSubmission } from '../../submissions/types.ts'
 import { SUBMISSIONS_STREAMED_MAX } from '../limits.ts'
@@ -12,15 +13,17 @@ interface Entry {
 /** The latest submissions of this run, for those who follow them. The oldest are forgotten beyond SUBMISSIONS_STREAMED_MAX. */
 export class SubmissionLog {
   readonly #entries: Entry[] = []
-  readonly #describe: (submission: EvaluatedSubmission) => StreamedSubmission
+  readonly #market: Pick<Market, 'profile'>
+  readonly #nameOf: (agentId: string) => string
   /** How many are forgotten: those with a number up to this, counted from 1 in this run. */
   forgotten = 0
   /** The position of the last of them; -1: there is none. */
   forgottenSeq = -1
 
-  /** @param describe adds names. It is called when somebody follows: submissions themselves do not pay for it. */
-  constructor(describe: (submission: EvaluatedSubmission) => StreamedSubmission) {
-    this.#describe = describe
+  /** Names are asked for when somebody follows: submissions themselves do not pay for them. */
+  constructor(market: Pick<Market, 'profile'>, nameOf: (agentId: string) => string) {
+    this.#market = market
+    this.#nameOf = nameOf
   }
 
   /** Submissions so far. */
@@ -52,6 +55,11 @@ export class SubmissionLog {
   }
 
   #join(entries: readonly Entry[]): Buffer {
-    return Buffer.from(entries.map(({ submission }) => `${jsonLine(this.#describe(submission))}\n`).join(''))
+    return Buffer.from(entries.map(({ submission }) => `${jsonLine(this.#named(submission))}\n`).join(''))
+  }
+
+  #named(submission: EvaluatedSubmission): StreamedSubmission {
+    const symbol = this.#market.profile(submission.mint)?.symbol ?? null
+    return { ...submission, agentName: this.#nameOf(submission.agentId), symbol }
   }
 }

@@ -4,7 +4,6 @@ import { SUBMISSIONS_STREAMED_MAX } from '../../../src/http/limits.ts'
 import { SubmissionLog } from '../../../src/http/stream/submission-log.ts'
 import { SubmissionsChannel } from '../../../src/http/stream/submissions-channel.ts'
 import type { Market } from '../../../src/market/market.ts'
-import type { StreamedSubmission } from '../../../src/schema/api/stream.ts'
 import type { EvaluatedSubmission } from '../../../src/submissions/types.ts'
 import { StreamReader } from '../../support/stream-reader.ts'
 import { seedToken, submission } from '../../support/submission.ts'
@@ -48,7 +47,7 @@ it('a position after which more came than are kept is answered with resync', asy
 })
 
 it('a follower that was not served while more came than are kept has lost some', () => {
-  const log = new SubmissionLog((each) => each as unknown as StreamedSubmission)
+  const log = new SubmissionLog({ profile: () => null }, (agentId) => agentId)
   const channel = new SubmissionsChannel({ firstSeq: 0, seq: 7 } as Market, log)
   const add = () => log.add({} as EvaluatedSubmission, 7)
   add()
