@@ -70,9 +70,17 @@ export class Timekeeper {
     return movedMs
   }
 
-  /** What is wrong with the clock, as sentences. */
+  /** What is wrong with the clock, as sentences: where it cannot be told whether it is the clock or what was recorded. */
   reasons(): string[] {
-    return clockReasons(this.#clock, this.#isRecordedTime ? null : this.#market.timeMs)
+    const { jumpMs } = this.#clock
+    const what = this.#isRecordedTime ? 'the time of this server' : 'market time'
+    if (jumpMs > 0)
+      return [
+        `the clock has leapt, and is ${seconds(jumpMs)} ahead of ${what}, which follows it if it stays: ${REMEDY}`,
+      ]
+    const marketMs = this.#isRecordedTime ? 0 : this.#market.timeMs
+    const aheadMs = Math.max(-jumpMs, marketMs - this.#clock.machineMs())
+    return aheadMs < CLOCK_JUMP_MS_MIN ? [] : [`${what} is ${seconds(aheadMs)} ahead of the clock: ${REMEDY}`]
   }
 }
 
@@ -80,18 +88,3 @@ const seconds = (ms: number): string =>
   `${String(Math.round(ms / 1_000)).replaceAll(/\B(?=(\d{3})+$)/g, ' ')} s`
 
 const REMEDY = 'if the clock is right, mintlake clock trust brings the market to it; else set the clock'
-
-/**
- * What is wrong with the clock, as sentences: where it cannot be told whether it is the clock or what was recorded.
- * @param marketMs market time; null: it is that of recorded data
- */
-function clockReasons(clock: SteadyClock, marketMs: number | null): string[] {
-  const { jumpMs } = clock
-  const what = marketMs === null ? 'the time of this server' : 'market time'
-  if (jumpMs > 0)
-    return [
-      `the clock has leapt, and is ${seconds(jumpMs)} ahead of ${what}, which follows it if it stays: ${REMEDY}`,
-    ]
-  const aheadMs = Math.max(-jumpMs, (marketMs ?? 0) - clock.machineMs())
-  return aheadMs < CLOCK_JUMP_MS_MIN ? [] : [`${what} is ${seconds(aheadMs)} ahead of the clock: ${REMEDY}`]
-}
