@@ -300,7 +300,7 @@ function feedsInto(running: RunningMarket, { config, options, rulesClock, log, r
     recordedPlaces: (feed: string) => running.recordedPlaces(feed),
     recordedTo: (feed: string) => running.recordedTo(feed),
   }
-  return prepareFeeds(config, (feed) => running.sinkOf(feed), rulesClock, log, marketSide, openReplay)
+  return prepareFeeds(config, running.sinkOf, rulesClock, log, marketSide, openReplay)
 }
 
 /** What an operator has confirmed holds for the next run too. */

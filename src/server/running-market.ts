@@ -15,7 +15,7 @@ import type { EventJournal } from '../journal/journal.ts'
 import { errorMessage } from '../lib/error-text.ts'
 import type { Market } from '../market/market.ts'
 import { LATE_GRACE_MS, SILENCE_MS } from '../market/time/limits.ts'
-import { type FeedSink, recordedSinks, SERVER_FEED, type SinkOf } from '../recording/event-recorder.ts'
+import { recordedSinks, SERVER_FEED, type SinkOf } from '../recording/event-recorder.ts'
 import type { MarketRecorder } from '../recording/market-recorder.ts'
 import type { Gap } from '../schema/event.ts'
 import { type OpenedMarket, openMarket, type RunningMarketDeps } from './open-market.ts'
@@ -33,7 +33,8 @@ export class RunningMarket {
   readonly timekeeper: Timekeeper
   readonly #deps: RunningMarketDeps
   readonly #opened: OpenedMarket
-  readonly #sinkOf: SinkOf
+  /** Where a feed of this name delivers its events. */
+  readonly sinkOf: SinkOf
   readonly #checkpoints: CheckpointScheduler | null
   #isHalted = false
   #hasBegun = false
@@ -52,7 +53,7 @@ export class RunningMarket {
     this.market = market
     this.recorder = recorder
     this.runId = opened.header.runId
-    this.#sinkOf = recordedSinks(market, journal, deps.publisher === null, deps.store.noteData)
+    this.sinkOf = recordedSinks(market, journal, deps.publisher === null, deps.store.noteData)
     this.#isRecordedTwice = (journal?.lastEventNo ?? 0) > 0 && followsRecordedTime(deps.config)
     const ownSink = this.sinkOf(SERVER_FEED)
     this.serverEvents = new ServerEvents(ownSink)
@@ -97,11 +98,6 @@ export class RunningMarket {
     if (this.#recordedTo === null) return null
     const { timeMs, open } = this.#recordedTo
     return { timeMs, awaySinceMs: open.find((gap) => gap.feed === feed)?.fromMs ?? null }
-  }
-
-  /** Where a feed of this name delivers its events. */
-  sinkOf(feed: string): FeedSink {
-    return this.#sinkOf(feed)
   }
 
   /** As `EventJournal.room`; where nothing is recorded there always is. */
