@@ -279,10 +279,9 @@ function healthOf(
   const { market } = running
   const cluster = publisher === null ? {} : { cluster: () => publisher.health() }
   const recording = () => running.status()
-  const clockReasons = () => running.timekeeper.reasons()
-  const loadReasons = () => overloadWatch.reasons()
+  const ownReasons = () => [...overloadWatch.reasons(), ...running.timekeeper.reasons()]
   const pushIngest = config.feedKey !== ''
-  const state = { store, feeds, recording, clockReasons, loadReasons, pushIngest }
+  const state = { store, feeds, recording, ownReasons, pushIngest }
   return new Health({ market, ...state, ...cluster })
 }
 

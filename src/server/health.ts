@@ -32,10 +32,9 @@ export interface HealthDeps {
   store: { status(): Promise<StoreHealth> }
   feeds: readonly Feed[]
   recording(): RecordingStatus
-  /** A sentence where the clock and market time do not agree. */
-  clockReasons?(): string[]
-  /** Sentences while the server refuses requests, since it has too much to do, or may open no more files. */
-  loadReasons?(): string[]
+  /** Sentences while this process refuses requests, since it has too much to do, or may open no more files, and where its clock and
+   *  market time do not agree. */
+  ownReasons(): string[]
   /** Whether feeds may push. */
   pushIngest: boolean
   /** Whether the market is made up, where no feed of this process says so. */
@@ -155,8 +154,7 @@ export class Health {
     const refusals = feeds.flatMap(({ feed, refusals }) => tellRefusals(feed, refusals) ?? [])
     const notWarm = this.isReady ? whyNotWarm(this.#deps.feeds) : null
     const reasons = [
-      ...(this.#deps.loadReasons?.() ?? []),
-      ...(this.#deps.clockReasons?.() ?? []),
+      ...this.#deps.ownReasons(),
       ...store.reasons,
       ...recording.reasons,
       ...(cluster?.reasons ?? []),

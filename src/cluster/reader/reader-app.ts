@@ -121,7 +121,7 @@ function createShared(config: ReaderConfig, options: ReaderOptions, onReady: () 
     store: { status: () => Promise.resolve(NO_STORE) },
     feeds: [],
     recording: () => ({ isOn: false, reasons: [], journal: null, checkpoints: null, restored: null }),
-    loadReasons: () => overloadWatch.reasons(),
+    ownReasons: () => overloadWatch.reasons(),
     pushIngest: config.feedKey !== '',
     isSimulated: () => link.parts?.replica.simulated ?? false,
     cluster: () => readerHealth.health(),
