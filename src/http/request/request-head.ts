@@ -1,7 +1,7 @@
 // Copies what is needed of a request: the engine's own request is invalid once its handler returns.
 import { BoundedMap } from '../../lib/collections/bounded-map.ts'
 import { ServiceError } from '../../schema/errors.ts'
-import { type Context, type Query, SentHeaders } from '../context.ts'
+import { type Context, NO_BYTES, type Query, SentHeaders } from '../context.ts'
 import type { EngineRequest } from '../engine.ts'
 import { PARSED_QUERIES_MAX, PARSED_QUERY_CHARACTERS_MAX, QUERY_CHARACTERS_MAX } from '../limits.ts'
 import { type MarketNotes, notesOn } from '../response/notes.ts'
@@ -200,7 +200,7 @@ export function readRequest(
   const query = parseQuery(queryText)
   const notes = notesOn(route, query, market)
   const headers = { ...head.sent, authorization: head.credentials }
-  return { method: route.method, path, id, query, queryText, notes, headers, body: NO_BODY }
+  return { method: route.method, path, id, query, queryText, notes, headers, body: NO_BYTES }
 }
 
 interface ParsedQuery extends Query {
@@ -229,8 +229,6 @@ function parseQuery(text: string): ParsedQuery {
   if (text.length <= PARSED_QUERY_CHARACTERS_MAX) parsedQueries.set(text, query)
   return query
 }
-
-const NO_BODY = Buffer.alloc(0)
 
 /** The key of a bearer authorization; empty for an empty one. @throws ServiceError `invalid_key` for another form. */
 export function parseBearer(authorization: string): string {

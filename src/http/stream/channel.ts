@@ -1,7 +1,5 @@
 import { Chunk, type StreamPosition } from './chunk.ts'
 
-export type { StreamPosition }
-
 /** All rows of a channel, chunk by chunk as the socket takes them. They are sent before any change. */
 export interface StreamSnapshot {
   next(): { chunk: Chunk; isLast: boolean }

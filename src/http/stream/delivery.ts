@@ -2,8 +2,7 @@ import type { Market } from '../../market/market.ts'
 import { type Gap, tellGap } from '../../schema/event.ts'
 import { controlFrame, type StreamFormat } from '../encode/stream-frame.ts'
 import { FOLLOW_WRITES_MAX } from '../limits.ts'
-import type { StreamPosition } from './channel.ts'
-import type { Chunk } from './chunk.ts'
+import type { Chunk, StreamPosition } from './chunk.ts'
 import type { Follower, Subscription } from './follower.ts'
 
 /**

@@ -1,6 +1,7 @@
 import type { BYE_REASONS } from '../../schema/api/stream.ts'
 import { controlFrame, type StreamFormat } from '../encode/stream-frame.ts'
-import type { Channel, StreamPosition, StreamSnapshot } from './channel.ts'
+import type { Channel, StreamSnapshot } from './channel.ts'
+import type { StreamPosition } from './chunk.ts'
 
 export type DisconnectReason = (typeof BYE_REASONS)[number]
 

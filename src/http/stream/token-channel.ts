@@ -1,10 +1,10 @@
 import type { Market } from '../../market/market.ts'
 import type { DataPoint } from '../../schema/datapoint.ts'
+import { NO_BYTES } from '../context.ts'
 import { pickJson } from '../request/fields.ts'
-import { type Channel, leftChunk, type StreamSnapshot, singleSnapshot } from './channel.ts'
-import { Chunk, ChunkCache, positionAt, type StreamPosition } from './chunk.ts'
+import { type Channel, leftChunk, rowsChunk, type StreamSnapshot, singleSnapshot } from './channel.ts'
+import { type Chunk, ChunkCache, positionAt, type StreamPosition } from './chunk.ts'
 
-const NO_ROWS = Buffer.alloc(0)
 const NEWLINE = Buffer.from('\n')
 
 /** One token: its DataPoint at each change of its row, and a message that it left once it was evicted. */
@@ -44,11 +44,9 @@ export class TokenChannel implements Channel {
 
   /** The newest DataPoint. */
   #chunk(event: 'changes' | 'snapshot'): Chunk {
-    const { seq } = this.#market
     const found = this.#market.datapointJson(this.mint)
     const json = found && (this.#fields === null ? found.json : pickJson(found.json, this.#fields))
-    const rows = json === null ? NO_ROWS : Buffer.concat([json, NEWLINE])
-    const head = { event, channel: this.name, seq, ...(event === 'snapshot' && { last: true }) }
-    return new Chunk([{ head, rows, next: positionAt(seq) }], positionAt(seq))
+    const rows = json === null ? NO_BYTES : Buffer.concat([json, NEWLINE])
+    return rowsChunk(event, this.name, rows, positionAt(this.#market.seq))
   }
 }
