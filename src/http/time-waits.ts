@@ -15,7 +15,7 @@ export class TimeWaits {
   readonly #market: { readonly timeMs: number }
   readonly #isStepped: boolean
   readonly #waiting = new Set<Waiting>()
-  #timer: NodeJS.Timeout | null = null
+  #timer: NodeJS.Timeout | undefined
 
   /** @param isStepped whoever takes the market on calls `wakeNext` after each step; otherwise the time is looked at by itself */
   constructor(market: { readonly timeMs: number }, isStepped = false) {
@@ -49,14 +49,14 @@ export class TimeWaits {
     await within(TIME_WAIT_MS_MAX, promise)
     if (this.#isStepped && this.#market.timeMs >= untilMs) await promise
     this.#waiting.delete(waiting)
-    if (this.#waiting.size === 0) this.#stop()
+    if (this.#waiting.size > 0) return
+    clearInterval(this.#timer)
+    this.#timer = undefined
   }
 
   /** Whether there is one whose time has come. */
   get isDue(): boolean {
-    const { timeMs } = this.#market
-    for (const { untilMs } of this.#waiting) if (untilMs <= timeMs) return true
-    return false
+    return this.#due().length > 0
   }
 
   /**
@@ -64,9 +64,7 @@ export class TimeWaits {
    * came first. @returns whether there was one
    */
   wakeNext(rankOf: (key: string) => number): boolean {
-    const { timeMs } = this.#market
-    const due = Array.from(this.#waiting).filter(({ untilMs }) => untilMs <= timeMs)
-    const [next] = due.sort((a, b) => a.untilMs - b.untilMs || rankOf(a.key) - rankOf(b.key))
+    const [next] = this.#due().sort((a, b) => a.untilMs - b.untilMs || rankOf(a.key) - rankOf(b.key))
     if (next === undefined) return false
     this.#waiting.delete(next)
     next.wake()
@@ -79,13 +77,12 @@ export class TimeWaits {
   }
 
   #wakeDue(): void {
-    const { timeMs } = this.#market
-    for (const { untilMs, wake } of this.#waiting) if (untilMs <= timeMs) wake()
+    for (const { wake } of this.#due()) wake()
   }
 
-  #stop(): void {
-    if (this.#timer !== null) clearInterval(this.#timer)
-    this.#timer = null
+  #due(): Waiting[] {
+    const { timeMs } = this.#market
+    return [...this.#waiting].filter(({ untilMs }) => untilMs <= timeMs)
   }
 }
 
