@@ -1,4 +1,5 @@
 // The tool that queries the lake, where it is at hand.
+import pLimit from 'p-limit'
 import { z } from 'zod'
 import { MISSING_FILES } from '../schema/api/lake.ts'
 import { isInterrupted, type QueryResult, toUnreadable, withLakeReader } from '../store/query/lake-reader.ts'
@@ -69,7 +70,8 @@ async function runQuery(dataDir: string, query: string, limit: number, signal: A
 
 /** `sql`. */
 export function sqlTool(dataDir: string): AddTool {
-  let last: Promise<unknown> = Promise.resolve()
+  // One after another: each may take the whole memory that a reader of the lake is allowed.
+  const queue = pLimit(1)
   return tool({
     name: 'sql',
     title: 'Query the lake',
@@ -85,13 +87,10 @@ export function sqlTool(dataDir: string): AddTool {
       limited: z.string().optional(),
       missingFiles: z.number().meta({ description: MISSING_FILES }),
     }),
-    // One after another: each may take the whole memory that a reader of the lake is allowed.
     run: async (args, signal) => {
       const { query, limit, detail } = parseHere(input, args)
       const bound = clampLimit(limit, SQL_ROWS)
-      const result = last.then(() => runQuery(dataDir, query, bound.limit, signal))
-      last = result.catch(() => {})
-      const { rows, ...told } = await result
+      const { rows, ...told } = await queue(() => runQuery(dataDir, query, bound.limit, signal))
       return { ...told, rows: detail === true ? rows : rounded(rows), ...bound.told }
     },
   })
