@@ -13,7 +13,7 @@ import { jsonLine } from '../lib/text/json-text.ts'
 import { StoreError } from '../store/errors.ts'
 import { CALLS_MAX, type LimitRule } from './limits.ts'
 
-export interface Tool<Input extends z.ZodObject> {
+interface Tool<Input extends z.ZodObject> {
   name: string
   title: string
   description: string
@@ -113,15 +113,6 @@ export function clampLimit(
   return limit > max ? { limit: max, told: { clamped: { limit: max } } } : { limit, told: {} }
 }
 
-/** A refusal, in the form in which the API tells of its own. */
-interface Refusal {
-  code: string
-  error: string
-  errors?: readonly FieldError[]
-  retryAfterMs?: number | undefined
-  [member: string]: unknown
-}
-
 /** A refusal of this server itself. */
 export class ToolError extends Error {
   readonly code: string
@@ -150,7 +141,8 @@ const SUGGESTIONS: Readonly<Record<string, string>> = {
   snapshot_stale: 'Leave the snapshot out, or read the DataPoint again.',
 }
 
-function refusalOf(error: unknown): Refusal {
+/** A refusal, in the form in which the API tells of its own. */
+function refusalOf(error: unknown): object {
   if (error instanceof ToolError) {
     const { code, message, suggestion, errors } = error
     return { code, error: message, suggestion, ...(errors.length > 0 && { errors }) }
@@ -176,10 +168,10 @@ const STRUCTURED_TEXT = 'The answer is the structured content.'
 const textOf = (content: object): CallToolResult['content'] => [{ type: 'text', text: jsonLine(content) }]
 
 /** Once: as an object, as the schema of the tool says, or as text for a client that reads no objects. */
-const resultOf = (content: object, isText: boolean): CallToolResult =>
-  isText
-    ? { content: textOf(content), structuredContent: { ...content } }
-    : { content: [{ type: 'text', text: STRUCTURED_TEXT }], structuredContent: { ...content } }
+const resultOf = (content: object, isText: boolean): CallToolResult => ({
+  content: isText ? textOf(content) : [{ type: 'text', text: STRUCTURED_TEXT }],
+  structuredContent: { ...content },
+})
 
 const refusal = (error: unknown): CallToolResult => ({ content: textOf(refusalOf(error)), isError: true })
 
@@ -196,7 +188,7 @@ function splitArguments<Input extends z.ZodObject>({ shape }: Input, args: unkno
 }
 
 /** What all tools of a server share. */
-export interface ToolCalls {
+interface ToolCalls {
   /** Of all tools. */
   running: number
   /** Answers are text as well, for programs that give a model the text alone. */
@@ -208,15 +200,9 @@ export type AddTool = (server: McpServer, calls: ToolCalls) => void
 
 /** Describes a tool. Whatever it throws becomes an answer. */
 export function tool<Input extends z.ZodObject>(described: Tool<Input>): AddTool {
-  const { name, title, description, input, output, annotations = READ_ONLY, run } = described
+  const { name, input, output, annotations = READ_ONLY, run, ...texts } = described
   const plainTypes = plainTypesOf(input)
-  const config = {
-    title,
-    description,
-    inputSchema: checkedByServer(input),
-    outputSchema: output,
-    annotations,
-  }
+  const config = { ...texts, inputSchema: checkedByServer(input), outputSchema: output, annotations }
   return (server, calls) => {
     server.registerTool(name, config, async (args, ctx) => {
       calls.running++
