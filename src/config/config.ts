@@ -10,7 +10,7 @@ import { repeatedFlag, wrongFlags } from '../lib/wrong-flags.ts'
 import { CLIENT_ENV } from './client-env.ts'
 import { isReaderSetting } from './reader-settings.ts'
 import { REPLACED } from './replaced.ts'
-import { FIRST_SETTINGS, type HelpGroup, SETTING_GROUPS } from './setting-groups.ts'
+import { FIRST_SETTINGS, SETTING_GROUPS } from './setting-groups.ts'
 import { settingWithoutEffect } from './setting-needs.ts'
 import {
   type Config,
@@ -226,20 +226,13 @@ const hostsOf = (value: unknown): string =>
 /** The text of --help: what matters first, or everything by what it is for. */
 export function usage(isAll: boolean): string {
   const groups = isAll
-    ? [{ title: 'First of all', settings: FIRST_SETTINGS }, ...SETTING_GROUPS, ...ungrouped()]
+    ? [{ title: 'First of all', settings: FIRST_SETTINGS }, ...SETTING_GROUPS]
     : [{ title: 'What matters first', settings: FIRST_SETTINGS }]
   const tables = groups.map(({ title, settings }) => `${title}\n\n${settingRows(settings)}`)
   const titles = SETTING_GROUPS.map((group) => group.title.toLowerCase()).join(', ')
   const rest = Object.keys(SETTINGS_BY_PATH).length - FIRST_SETTINGS.length
   const more = isAll ? '' : `\n\n--help all lists the other ${rest}: ${titles}.`
   return `npm start -- [--name value …]; each can also be given as the environment variable beside it.\n\n${tables.join('\n\n')}${more}`
-}
-
-/** What has no place in the groups yet is listed all the same. */
-function ungrouped(): HelpGroup[] {
-  const known = new Set(pathsOf([...FIRST_SETTINGS, ...SETTING_GROUPS.flatMap(({ settings }) => settings)]))
-  const settings = keysOf(SETTINGS_BY_PATH).filter((path) => !known.has(path))
-  return settings.length === 0 ? [] : [{ title: 'Others', settings }]
 }
 
 /** The name of each setting, its variable and its default, and below them what it means. */

@@ -1,7 +1,7 @@
 // The settings by what an operator wants to do, for --help: first those that matter first, then all others.
 import type { SettingName, SettingPath } from './settings.ts'
 
-export interface HelpGroup {
+interface HelpGroup {
   title: string
   settings: readonly SettingName[]
 }
