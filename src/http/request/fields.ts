@@ -8,7 +8,7 @@ import { COMPACT_ROW_FIELDS, ROW_FIELDS, type RowField } from '../../schema/mark
 
 import type { Query } from '../context.ts'
 import { FIELD_ERRORS_MAX } from '../limits.ts'
-import { QUOTED_CHARACTERS_MAX } from './parameters.ts'
+import { QUOTED_CHARACTERS_MAX, wordsOf } from './parameters.ts'
 
 const COMPACT = 'compact'
 
@@ -40,13 +40,9 @@ function parseFields<Field extends string>(
 ): readonly Field[] | null {
   const sent = query.get('fields')
   if (sent === null || sent === '') return null
-  const names = sent
-    .split(',')
-    .map((name) => name.trim())
-    .filter((name) => name !== '')
   const wanted = new Set<Field>()
   const unknown: string[] = []
-  for (const name of ['mint', ...names]) {
+  for (const name of ['mint', ...wordsOf(sent)]) {
     const field = known.find((other) => other === name)
     if (name === COMPACT) for (const other of compact) wanted.add(other)
     else if (field !== undefined) wanted.add(field)

@@ -4,7 +4,7 @@ import type { FigureRange, ListFilter } from '../../market/types.ts'
 import { MINTS_FILTERED_MAX, SEARCH_CHARACTERS_MAX } from '../../schema/api/market.ts'
 import { RANGE_FIGURES } from '../../schema/vocabulary.ts'
 import type { Query } from '../context.ts'
-import { checkMint, decimal, invalidParameter, readAll, wholeNumber } from './parameters.ts'
+import { checkMint, decimal, invalidParameter, readAll, wholeNumber, wordsOf } from './parameters.ts'
 
 /** What streams of a whole tab do not have, and has always been told as ignored there. */
 export const IGNORED_BY_FOLLOW = ['search', 'max_analyses', 'cursor']
@@ -63,14 +63,7 @@ function mintSet(query: Query): string[] | null {
   if (sent === null) return null
   if (sent === '')
     throw invalidParameter('mints', 'is empty: leave it out for all tokens, or send a comma for none')
-  const mints = [
-    ...new Set(
-      sent
-        .split(',')
-        .map((mint) => mint.trim())
-        .filter((mint) => mint !== ''),
-    ),
-  ]
+  const mints = [...new Set(wordsOf(sent))]
   if (mints.length > MINTS_FILTERED_MAX)
     throw invalidParameter('mints', `has ${mints.length} mints, and may have ${MINTS_FILTERED_MAX}`)
   return mints.map((mint, index) => checkMint(mint, `/mints/${index}`))

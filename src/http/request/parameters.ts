@@ -96,6 +96,13 @@ export function oneOf<Word extends string>(
 export const sentInVain = (query: Query, names: readonly string[]): string[] =>
   names.filter((name) => query.get(name))
 
+/** The words of a list with commas between. */
+export const wordsOf = (list: string): string[] =>
+  list
+    .split(',')
+    .map((word) => word.trim())
+    .filter((word) => word !== '')
+
 /** Parameters that are lists of words: with commas between, or sent once for each. */
 export const LIST_PARAMETERS: ReadonlySet<string> = new Set(['mints', 'fields'])
 
