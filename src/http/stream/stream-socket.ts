@@ -9,7 +9,7 @@ import type { PipelineDeps } from '../pipeline.ts'
 import type { ReleasableApp } from '../releasable-app.ts'
 import { clientAddress } from '../request/addresses.ts'
 import { withKeyHint } from '../request/key-hint.ts'
-import { invalidParameter } from '../request/parameters.ts'
+import { invalidParameter, wordsOf } from '../request/parameters.ts'
 import { readerOf } from '../request/read-limits.ts'
 import { toServiceError } from '../response/to-service-error.ts'
 import type { PlainRoute } from '../route.ts'
@@ -18,13 +18,6 @@ import { type SocketTerms, StreamSession, type StreamSources } from './stream-se
 import { type Handshake, SHARED_COMPRESSION, SOCKET_SETTINGS, upgrader } from './upgrade.ts'
 
 const STREAM_PATH = '/api/v1/stream'
-
-/** Formats by the name that a client may offer as Sec-WebSocket-Protocol. Without one it is JSON. */
-const FORMATS = new Map<string, 'json' | 'msgpack'>([
-  ['mintlake.json', 'json'],
-  ['mintlake.msgpack', 'msgpack'],
-])
-const PROTOCOLS: readonly string[] = [...FORMATS.keys()]
 
 type StreamSocketDeps = PipelineDeps & StreamSources
 
@@ -72,7 +65,7 @@ export const streamRoute = (broadcaster: Broadcaster): PlainRoute => ({
     throw new ServiceError(
       'upgrade_required',
       'This is a WebSocket: connect to it as one.',
-      { protocols: PROTOCOLS },
+      { protocols: STREAM_PROTOCOLS },
       { Upgrade: 'websocket', Connection: 'Upgrade' },
     )
   },
@@ -89,11 +82,13 @@ export function registerStreamSockets(app: ReleasableApp, deps: StreamSocketDeps
     if (refusal !== null) throw refusal
     const sender = { forwardedFor: head.sent.forwardedFor, isRelayed: false }
     const ip = clientAddress(res, sender, deps.trustedProxies)
-    const key = head.key || sessionKeyOf(protocols)
+    const offered = wordsOf(protocols)
+    const key = head.key || sessionKeyOf(offered)
     const countSubscription = subscriptionCounter(deps, route, key, ip)
     const owner = { key, client: countSubscription(false, 0) }
     broadcaster.admit()
-    const { protocol, format } = chooseProtocol(protocols)
+    const protocol = protocols === '' ? '' : chooseProtocol(offered)
+    const format = protocol === 'mintlake.msgpack' ? 'msgpack' : 'json'
     const isCompressed = /permessage-deflate/i.test(extensions) && compressed < COMPRESSED_SOCKETS_MAX
     const data: SocketData = { format, owner, isCompressed, countSubscription, session: null }
     return { data, protocol, extensions: isCompressed ? extensions : '' }
@@ -141,20 +136,12 @@ function subscriptionCounter(deps: StreamSocketDeps, route: PlainRoute, key: str
 
 /** Browsers let a page send no header with a handshake: the console offers its session key as a protocol of its own. */
 const SESSION_PROTOCOL = 'mintlake.session.'
-const sessionKeyOf = (offered: string): string =>
-  offered
-    .split(',')
-    .map((name) => name.trim())
-    .find((name) => name.startsWith(SESSION_PROTOCOL))
-    ?.slice(SESSION_PROTOCOL.length) ?? ''
+const sessionKeyOf = (offered: readonly string[]): string =>
+  offered.find((name) => name.startsWith(SESSION_PROTOCOL))?.slice(SESSION_PROTOCOL.length) ?? ''
 
 /** The first of the offered protocols that the server knows. @throws ServiceError `invalid_parameter` if it knows none. */
-function chooseProtocol(offered: string): { protocol: string; format: 'json' | 'msgpack' } {
-  if (offered === '') return { protocol: '', format: 'json' }
-  for (const name of offered.split(',')) {
-    const protocol = name.trim()
-    const format = FORMATS.get(protocol)
-    if (format !== undefined) return { protocol, format }
-  }
-  throw invalidParameter('Sec-WebSocket-Protocol', `must be one of ${PROTOCOLS.join(', ')}`, PROTOCOLS)
+function chooseProtocol(offered: readonly string[]): (typeof STREAM_PROTOCOLS)[number] {
+  for (const name of offered) for (const known of STREAM_PROTOCOLS) if (name === known) return known
+  const words = STREAM_PROTOCOLS.join(', ')
+  throw invalidParameter('Sec-WebSocket-Protocol', `must be one of ${words}`, STREAM_PROTOCOLS)
 }
