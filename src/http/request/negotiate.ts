@@ -56,10 +56,12 @@ export function negotiate<Name extends string>(
     throw notAcceptable(available)
   }
   if (headers.accept === '') return otherwise
-  const named = namedTypes(headers.accept)
+  const named = weighted(headers.accept)
+    .filter(({ name }) => name !== '')
+    .sort((a, b) => b.quality - a.quality)
   if (named.length === 0) return otherwise
-  const refused = new Set(named.filter(({ quality }) => quality === 0).map(({ type }) => types[type]))
-  for (const { type, quality } of named) {
+  const refused = new Set(named.filter(({ quality }) => quality === 0).map(({ name }) => types[name]))
+  for (const { name: type, quality } of named) {
     const format = types[type]
     if (format === undefined || quality === 0) continue
     // A wildcard means any that is not refused by name.
@@ -76,21 +78,16 @@ function notAcceptable(available: readonly string[]): ServiceError {
   })
 }
 
-/** Media types of an Accept header, best first (RFC 9110, section 12.5.1); those with a quality of 0 are refused. */
-function namedTypes(accept: string): { type: string; quality: number }[] {
-  return accept
-    .split(',')
-    .map((entry) => {
-      const [type = '', ...parameters] = entry.split(';').map((part) => part.trim().toLowerCase())
-      return { type, quality: parseQuality(parameters) }
-    })
-    .filter(({ type }) => type !== '')
-    .sort((a, b) => b.quality - a.quality)
-}
+/** The entries of an Accept or Accept-Encoding header, in lower case (RFC 9110, section 12.5); those with a quality of 0 are refused. */
+export const weighted = (header: string): { name: string; quality: number }[] =>
+  header.split(',').map((entry) => {
+    const [name = '', ...parameters] = entry.split(';').map((part) => part.trim().toLowerCase())
+    return { name, quality: parseQuality(parameters) }
+  })
 
 /** The weight of an entry with these parameters, in lower case; 1 without `q`, 0 for an invalid one (RFC 9110, section
  *  12.4.2). */
-export function parseQuality(parameters: readonly string[]): number {
+function parseQuality(parameters: readonly string[]): number {
   const sent = parameters.find((parameter) => parameter.startsWith('q='))?.slice(2)
   if (sent === undefined) return 1
   const weight = sent === '' ? Number.NaN : Number(sent)

@@ -14,7 +14,7 @@ import {
   COMPRESSIONS_AT_ONCE,
   COMPRESSIONS_WAITING_MAX,
 } from '../limits.ts'
-import { parseQuality } from '../request/negotiate.ts'
+import { weighted } from '../request/negotiate.ts'
 import { ChunkedBody } from './chunked-body.ts'
 
 /** Smaller bodies are sent plain: compression would save less than its headers cost. */
@@ -67,12 +67,7 @@ export function preferredCoding(
   codings: readonly Coding[] = ['br', 'gzip'],
 ): Coding | null {
   if (acceptEncoding === '') return null
-  const qualities = new Map(
-    acceptEncoding.split(',').map((entry) => {
-      const [name, ...parameters] = entry.split(';').map((part) => part.trim().toLowerCase())
-      return [name, parseQuality(parameters)] as const
-    }),
-  )
+  const qualities = new Map(weighted(acceptEncoding).map(({ name, quality }) => [name, quality]))
   const quality = (coding: Coding) => qualities.get(coding) ?? qualities.get('*') ?? 0
   const best = Math.max(...codings.map(quality))
   if (best === 0 || best < (qualities.get('identity') ?? 0)) return null
