@@ -12,7 +12,7 @@ import type { Overload } from './overload.ts'
 import { clientAddress, type Sender, type TrustedProxies } from './request/addresses.ts'
 import { BodyReader, discardBody, tooLarge } from './request/body.ts'
 import type { ClientLimits } from './request/client-limits.ts'
-import { Exchange, Exchanges } from './request/exchange.ts'
+import { Exchange } from './request/exchange.ts'
 import { withKeyHint } from './request/key-hint.ts'
 import { requestOrigin } from './request/origin.ts'
 import { ambiguityOf } from './request/parameters.ts'
@@ -69,7 +69,8 @@ const partsOf = (deps: PipelineDeps) => ({
   head: new RequestHead(),
   ids: new RequestIds(),
   bodies: new BodyReader(),
-  exchanges: new Exchanges(),
+  /** How many are being answered. */
+  exchanges: { open: 0 },
   responseCache: new ResponseCache(deps.reuseMs),
   compressionCache: new CompressionCache(),
   /** Whether the server is shutting down: then each answer asks its client to close the connection. */

@@ -119,9 +119,7 @@ export class IncomingBody implements Placed {
   /** Ends the body with an error. Later chunks are ignored. */
   refuse(error: ServiceError): void {
     this.#buffer = new ArrayBuffer(0)
-    const settle = this.#settle
-    this.#settle = null
-    settle?.(error)
+    this.#end(error)
   }
 
   /** Frees the memory. `settle` is not called any more. */
@@ -132,10 +130,10 @@ export class IncomingBody implements Placed {
     this.#charged = 0
   }
 
-  #end(body: Buffer): void {
+  #end(result: Buffer | ServiceError): void {
     const settle = this.#settle
     this.#settle = null
-    settle?.(body)
+    settle?.(result)
   }
 
   /** Doubles the buffer, so that many small chunks cost no more than one large one. The old memory is freed at once, without

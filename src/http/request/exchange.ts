@@ -2,9 +2,9 @@
 import type { Reply } from '../response/reply.ts'
 import type { IncomingBody } from './body.ts'
 
-/** Counts the requests that are being answered. */
-export class Exchanges {
-  open = 0
+/** How many requests are being answered. */
+interface Exchanges {
+  open: number
 }
 
 export class Exchange {
