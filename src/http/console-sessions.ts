@@ -31,10 +31,6 @@ export class ConsoleSessions {
     })
   }
 
-  get size(): number {
-    return this.#sessions.size
-  }
-
   /** A new session, or the one of `known` for another while. */
   open(address: string, known: string): { key: string; expiresAtMs: number } {
     const key = this.isOpen(known) ? known : PREFIX + randomBytes(SECRET_BYTES).toString('base64url')
