@@ -70,12 +70,10 @@ export class RouteTable {
         sent,
         forms.map((form) => [form, lastPart(form)] as const),
       )
-    const where = meant === null ? '/llms.txt lists what there is' : `did you mean ${meant}?`
-    return new ServiceError(
-      'not_found',
-      `There is nothing at ${path}: ${where}${meant === null ? '.' : ''}`,
-      meant === null ? {} : { suggestion: meant },
-    )
+    const nothing = `There is nothing at ${path}`
+    return meant === null
+      ? new ServiceError('not_found', `${nothing}: /llms.txt lists what there is.`)
+      : new ServiceError('not_found', `${nothing}: did you mean ${meant}?`, { suggestion: meant })
   }
 
   /**
