@@ -26,7 +26,7 @@ import { ERRORS, ServiceError } from './schema/errors.ts'
 import { confirmedStore } from './server/confirmed-store.ts'
 import { type Foundation, type FoundationOptions, layFoundation } from './server/foundation.ts'
 import { Health } from './server/health.ts'
-import { historyOf } from './server/history.ts'
+import { ServerHistory } from './server/history.ts'
 import type { MarketPublisher } from './server/market-publisher.ts'
 import {
   addDownloadMetrics,
@@ -264,7 +264,7 @@ function clientParts({ config, options, clock, rulesClock }: Base, agents: Agent
   return {
     limits: new ClientLimits(config, rulesClock, options.tuning?.rowsPerRead),
     sessions: new ConsoleSessions(clock),
-    history: historyOf(metrics, clock, config.tokensMax, config.store.diskReserveMb),
+    history: new ServerHistory(metrics, clock, config.tokensMax, config.store.diskReserveMb),
     keys: new KeyChecks(config, agents),
   }
 }

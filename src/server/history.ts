@@ -18,14 +18,6 @@ interface SeriesOptions extends Pick<HistorySeries, 'name' | 'unit'> {
   limitIs?: 'most' | 'least'
 }
 
-/** The figures of which some are limits of a server. 0: there is none. */
-export interface HistoryLimits {
-  tokensMax: number
-  followersMax: number
-  memoryBytesMax: number
-  diskFreeBytesMin: number
-}
-
 /** A turn of the event loop that takes longer is felt by every client. */
 const EVENT_LOOP_SECONDS_MAX = 0.25
 /** A kill of the server should lose less. */
@@ -33,14 +25,14 @@ const UNWRITTEN_SECONDS_MAX = 2
 const SIGNIFICANT_DIGITS = 4
 const NS_PER_SECOND = 1e9
 
-const seriesOf = (limits: HistoryLimits): readonly SeriesOptions[] => [
+const seriesOf = (tokensMax: number, diskReserveMb: number): readonly SeriesOptions[] => [
   { name: 'trades', unit: 'per_second', metric: 'mintlake_market_trades_total', isCounter: true },
   { name: 'submissions', unit: 'per_second', metric: 'mintlake_submissions_total', isCounter: true },
   { name: 'requests', unit: 'per_second', metric: 'mintlake_http_requests_total', isCounter: true },
   { name: 'errors', unit: 'per_second', metric: 'mintlake_http_errors_total', isCounter: true },
-  atMost('tokens', 'count', 'mintlake_market_tokens', limits.tokensMax),
-  atMost('followers', 'count', 'mintlake_streams', limits.followersMax),
-  atMost('memory', 'bytes', 'process_resident_memory_bytes', limits.memoryBytesMax),
+  atMost('tokens', 'count', 'mintlake_market_tokens', tokensMax),
+  atMost('followers', 'count', 'mintlake_streams', FOLLOWERS_MAX),
+  atMost('memory', 'bytes', 'process_resident_memory_bytes', memoryBytesMax()),
   // Measured here: reading /metrics begins the measurement of its own metric anew.
   atMost('eventLoopDelay', 'seconds', '', EVENT_LOOP_SECONDS_MAX),
   atMost('unwritten', 'seconds', 'mintlake_journal_unwritten_seconds', UNWRITTEN_SECONDS_MAX),
@@ -49,9 +41,12 @@ const seriesOf = (limits: HistoryLimits): readonly SeriesOptions[] => [
     name: 'diskFree',
     unit: 'bytes',
     metric: 'mintlake_disk_free_bytes',
-    ...(limits.diskFreeBytesMin > 0 && { limit: limits.diskFreeBytesMin, limitIs: 'least' }),
+    ...(diskReserveMb > 0 && { limit: diskReserveMb * MEGABYTE, limitIs: 'least' }),
   },
 ]
+
+const memoryBytesMax = (): number =>
+  Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY)
 
 const atMost = (name: string, unit: HistorySeries['unit'], metric: string, limit: number): SeriesOptions => ({
   name,
@@ -76,10 +71,11 @@ export class ServerHistory {
   #isStopped = false
   #timer: ReturnType<typeof setInterval> | undefined
 
-  constructor(metrics: Pick<Metrics, 'value'>, clock: Clock, limits: HistoryLimits) {
+  /** @param tokensMax, diskReserveMb settings that are the limits of series; 0: there is none */
+  constructor(metrics: Pick<Metrics, 'value'>, clock: Clock, tokensMax: number, diskReserveMb: number) {
     this.#metrics = metrics
     this.#clock = clock
-    this.#series = seriesOf(limits)
+    this.#series = seriesOf(tokensMax, diskReserveMb)
   }
 
   /** Samples now and every HISTORY_EVERY_MS until `stop`. */
@@ -120,19 +116,13 @@ export class ServerHistory {
     const sent = this.#samples.findLastIndex(({ atMs }) => atMs === sinceMs)
     const samples =
       sent === -1 ? this.#samples.filter(({ atMs }) => atMs > sinceMs) : this.#samples.slice(sent + 1)
-    const known = this.#series.map((series, at) => ({ series, at }))
     return {
       everyMs: HISTORY_EVERY_MS,
       timesMs: samples.map(({ atMs }) => atMs),
-      series: known
-        .filter(({ at }) => this.#samples.some(({ values }) => values[at] !== null))
-        .map(({ series: { name, unit, limit = null, limitIs = null }, at }) => ({
-          name,
-          unit,
-          limit,
-          limitIs,
-          values: samples.map(({ values }) => values[at] ?? null),
-        })),
+      series: this.#series.flatMap(({ name, unit, limit = null, limitIs = null }, at) => {
+        if (this.#samples.every(({ values }) => values[at] === null)) return []
+        return [{ name, unit, limit, limitIs, values: samples.map(({ values }) => values[at] ?? null) }]
+      }),
     }
   }
 
@@ -143,20 +133,6 @@ export class ServerHistory {
     return seconds <= 0 ? null : Math.max(0, value - before) / seconds
   }
 }
-
-/** The history of a server with these settings; 0: there is no such limit. */
-export const historyOf = (
-  metrics: Metrics,
-  clock: Clock,
-  tokensMax: number,
-  diskReserveMb: number,
-): ServerHistory =>
-  new ServerHistory(metrics, clock, {
-    tokensMax,
-    followersMax: FOLLOWERS_MAX,
-    memoryBytesMax: Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY),
-    diskFreeBytesMin: diskReserveMb * MEGABYTE,
-  })
 
 const rounded = (value: number | null): number | null =>
   value === null || !Number.isFinite(value) ? null : Number(value.toPrecision(SIGNIFICANT_DIGITS))

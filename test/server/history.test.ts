@@ -6,14 +6,12 @@ import { ServerHistory } from '../../src/server/history.ts'
 import { SteppedClock } from '../support/clock.ts'
 import { openTestServer } from '../support/test-server.ts'
 
-const LIMITS = { tokensMax: 100, followersMax: 10, memoryBytesMax: 0, diskFreeBytesMin: 64e6 }
-
 it('keeps the last hour, rates of counters, and what this server does not have is left out', async () => {
   const clock = new SteppedClock(1_795_000_000_000)
   let trades = 0
   const value = async (name: string) =>
     name === 'mintlake_market_trades_total' ? trades : name === 'mintlake_market_tokens' ? 90 : null
-  const history = new ServerHistory({ value }, clock, LIMITS)
+  const history = new ServerHistory({ value }, clock, 100, 64)
   for (let samples = 0; samples < HISTORY_SAMPLES_MAX + 40; samples++) {
     await history.sample()
     clock.pass(HISTORY_EVERY_MS)
@@ -48,7 +46,7 @@ it('is served to everybody, and a counter that goes back is no negative rate', a
   await server.remove()
   const clock = new SteppedClock(0)
   const counts = [10, 3]
-  const history = new ServerHistory({ value: async () => counts.shift() ?? 0 }, clock, LIMITS)
+  const history = new ServerHistory({ value: async () => counts.shift() ?? 0 }, clock, 100, 64)
   await history.sample()
   clock.pass(1_000)
   await history.sample()

@@ -20,7 +20,7 @@ import { Metrics } from '../../lib/metrics/metrics.ts'
 import { Market } from '../../market/market.ts'
 import { ERRORS } from '../../schema/errors.ts'
 import { Health } from '../../server/health.ts'
-import { historyOf } from '../../server/history.ts'
+import { ServerHistory } from '../../server/history.ts'
 import {
   addMarketMetrics,
   addServerMetrics,
@@ -167,7 +167,7 @@ function listen(shared: Shared, start: typeof startServer): Promise<HttpServer> 
     reach: (seq) => link.parts?.replica.reachedPosition(seq, REACH_MS_MAX) ?? Promise.resolve(false),
   }
   const sessions = new ConsoleSessions(clock)
-  const history = historyOf(metrics, clock, 0, 0)
+  const history = new ServerHistory(metrics, clock, 0, 0)
   history.start()
   const authenticate = (key: string): Caller => {
     if (link.parts !== null) return link.parts.accounts.authenticate(key)
