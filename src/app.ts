@@ -40,7 +40,7 @@ import {
   countForgotten,
   countSubmissions,
 } from './server/metrics.ts'
-import { RefusalLog } from './server/refusal-log.ts'
+import { refusalLog } from './server/refusal-log.ts'
 import type { ReplayedLake } from './server/replayed-lake.ts'
 import { createRoutes } from './server/routes.ts'
 import { openRunningMarket, type RunningMarket } from './server/running-market.ts'
@@ -420,7 +420,6 @@ type HttpParts = Omit<
 
 function listen(base: Base, { push, ...parts }: HttpParts): Promise<HttpServer> {
   const { config, options, log, replayed } = base
-  const refusals = new RefusalLog(log, base.clock)
   return (options.startServer ?? startServer)(config.host, config.port, {
     ...parts,
     ingestFrame: config.feedKey === '' ? null : (frame, isBinary) => push.ingestFrame(frame, isBinary),
@@ -429,7 +428,7 @@ function listen(base: Base, { push, ...parts }: HttpParts): Promise<HttpServer> 
     approximate: replayed?.approximate ?? null,
     bodyMsMax: options.tuning?.bodyMsMax ?? BODY_MS_MAX,
     trustedProxies: new TrustedProxies(config.trustedProxies),
-    onRefused: (refusal) => refusals.note(refusal),
+    onRefused: refusalLog(log, base.clock),
     onFault: (error, requestId) => log.error({ err: error, requestId }, 'a request failed'),
   })
 }

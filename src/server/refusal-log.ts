@@ -15,38 +15,25 @@ const LIMITS: ReadonlySet<ErrorCode> = new Set([
   ...(['payload_too_large', 'query_too_costly'] as const),
 ])
 
-export class RefusalLog {
-  readonly #log: Log
-  readonly #throttle: LogThrottle
-
-  constructor(log: Log, clock: Clock) {
-    this.#log = log
-    this.#throttle = new LogThrottle(REFUSAL_LOG_MS, clock)
+/** @returns what is to be told of each refusal */
+export function refusalLog(log: Log, clock: Clock): (refusal: Refusal) => void {
+  const throttle = new LogThrottle(REFUSAL_LOG_MS, clock)
+  const write = (level: 'debug' | 'info' | 'warn', kind: string, fields: object, sentence: string) => {
+    const suppressed = throttle.due(kind)
+    if (suppressed !== null) log[level]({ ...fields, ...(suppressed > 0 && { suppressed }) }, sentence)
   }
-
-  note({ error, path, agentId, address, requestId }: Refusal): void {
+  return ({ error, path, agentId, address, requestId }) => {
     const { code, message, extra } = error
     const by = { ...(agentId === null ? { address } : { agentId }), requestId }
     if (code === 'agent_banned' && extra.strikes !== undefined) {
       const { strikes, bannedUntil = null } = extra
-      this.#write(
-        'warn',
-        'suspended',
-        { ...by, strikes, bannedUntil },
-        'an agent was suspended from submitting',
-      )
+      write('warn', 'suspended', { ...by, strikes, bannedUntil }, 'an agent was suspended from submitting')
     } else if (LIMITS.has(code))
-      this.#write('info', code, { code, path, ...by, reason: message }, 'a limit was reached')
+      write('info', code, { code, path, ...by, reason: message }, 'a limit was reached')
     else if (path === SUBMIT_PATH && error.status < 500) {
       // A cooldown is met in passing: it says nothing of who meets it.
       const level = code === 'mint_cooldown' ? 'debug' : 'info'
-      this.#write(level, code, { code, ...by, reason: message }, 'a submission was refused')
+      write(level, code, { code, ...by, reason: message }, 'a submission was refused')
     }
-  }
-
-  #write(level: 'debug' | 'info' | 'warn', kind: string, fields: object, sentence: string): void {
-    const suppressed = this.#throttle.due(kind)
-    if (suppressed === null) return
-    this.#log[level]({ ...fields, ...(suppressed > 0 && { suppressed }) }, sentence)
   }
 }
