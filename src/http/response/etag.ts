@@ -28,16 +28,24 @@ export const notModified = (headers: Record<string, string>): HttpAnswer => ({
   headers,
 })
 
-/** A handler for a document that never changes while the server runs. Its ETag is computed once. */
+/** A handler for a document that never changes while the server runs. It is read when it is first asked for: a start should not wait
+ *  for what few ask for. @param headersOf beside those of every document */
 export function serveDocument(
-  body: Buffer,
   contentType: string,
-  more: Readonly<Record<string, string>> = {},
+  read: () => Buffer,
+  headersOf: () => Readonly<Record<string, string>> = () => ({}),
 ): (context: Context) => HttpAnswer {
-  const etag = contentEtag(body)
-  const headers = { 'Cache-Control': 'no-cache', ...more, ETag: etag }
-  return (context) =>
-    hasCurrent(context, etag) ? notModified(headers) : { status: 200, body, contentType, headers }
+  let document: { body: Buffer; headers: Record<string, string> & { ETag: string } } | null = null
+  return (context) => {
+    if (document === null) {
+      const body = read()
+      document = { body, headers: { 'Cache-Control': 'no-cache', ...headersOf(), ETag: contentEtag(body) } }
+    }
+    const { body, headers } = document
+    return hasCurrent(context, headers.ETag)
+      ? notModified(headers)
+      : { status: 200, body, contentType, headers }
+  }
 }
 
 const contentEtag = (body: Buffer): string => weakEtag(hash('sha1', body, 'base64url'))

@@ -39,8 +39,13 @@ const fileDocs = (path: string): OperationDocs => ({
 
 /** Routes for the console's files: one for each folder, so that files do not multiply the routes. */
 export function consoleRoutes(deps: RouteParts): PlainRoute[] {
-  const files = new Map(listConsoleFiles().map((file) => [file.path, file]))
-  const served = new Map<string, ReturnType<typeof serveDocument>>()
+  const headers = () => securityHeaders(deps.settings)
+  const files = new Map(
+    listConsoleFiles().map(({ path, contentType, read }) => [
+      path,
+      serveDocument(contentType, () => read(deps.settings.imageHosts), headers),
+    ]),
+  )
   const folders = new Set([...files.keys()].filter((path) => path !== '/').map(folderPath))
   return ['/', ...folders].map((path) => ({
     method: 'GET',
@@ -49,13 +54,8 @@ export function consoleRoutes(deps: RouteParts): PlainRoute[] {
     summary: path === '/' ? 'The console, a page for people' : 'Files of the console',
     docs: path === '/' ? CONSOLE_DOCS : fileDocs(path),
     handle: (context) => {
-      const file = files.get(context.path)
-      if (file === undefined) throw new ServiceError('not_found', `There is nothing at ${context.path}.`)
-      const { settings } = deps
-      const serve =
-        served.get(file.path) ??
-        serveDocument(file.read(settings.imageHosts), file.contentType, securityHeaders(settings))
-      served.set(file.path, serve)
+      const serve = files.get(context.path)
+      if (serve === undefined) throw new ServiceError('not_found', `There is nothing at ${context.path}.`)
       return serve(context)
     },
   }))

@@ -26,6 +26,7 @@ const openApiSchema = z.looseObject({
 })
 /** Routes for documents about `routes` and about themselves. */
 export function documentRoutes(routes: readonly Route[], settings: DocumentSettings): Route[] {
+  let describe: PlainRoute['handle'] | null = null
   const documents: Route[] = [
     {
       method: 'GET',
@@ -41,7 +42,10 @@ export function documentRoutes(routes: readonly Route[], settings: DocumentSetti
           }),
         }),
       },
-      handle: (context) => description()(context),
+      handle: (context) => {
+        describe ??= describer(openApi(all, API_VERSION) as Description)
+        return describe(context)
+      },
     },
     {
       method: 'GET',
@@ -77,37 +81,22 @@ export function documentRoutes(routes: readonly Route[], settings: DocumentSetti
       access: 'open',
       summary: 'JSON Schema of a submission',
       docs: jsonDocs('getSubmissionSchema', 'analysis', 'JSON Schema', submissionSchemaAnswerSchema),
-      handle: serveDocument(
-        Buffer.from(JSON.stringify({ ok: true, data: inputSchema(submissionSchema) })),
-        JSON_TYPE,
-      ),
+      handle: serveJson(() => ({ ok: true, data: inputSchema(submissionSchema) })),
     },
     ...pageRoutes(),
   ]
   const all = [...routes, ...documents]
-  const description = once(() => describer(openApi(all, API_VERSION) as Description))
   return documents
 }
 
-/** Serves the description, or what of it is about the path of the query. Each is made once. */
-function describer(description: Description): PlainRoute['handle'] {
-  const serve = (part: object) => serveDocument(Buffer.from(JSON.stringify(part)), JSON_TYPE)
-  const whole = serve(description)
-  const paths = Object.keys(description.paths)
-  const parts = new Map(paths.map((path) => [path, once(() => serve(describePath(description, path)))]))
-  return (context) => {
-    const part = parts.get(oneOf(context.query, 'path', ['', ...paths], ''))
-    return part === undefined ? whole(context) : part()(context)
-  }
-}
+const serveJson = (make: () => object) => serveDocument(JSON_TYPE, () => Buffer.from(JSON.stringify(make())))
 
-/** Makes a value when it is first asked for: a start should not wait for what few ask for. */
-function once<Value>(make: () => Value): () => Value {
-  let made: { value: Value } | null = null
-  return () => {
-    made ??= { value: make() }
-    return made.value
-  }
+/** Serves the description, or what of it is about the path of the query. */
+function describer(description: Description): PlainRoute['handle'] {
+  const whole = serveJson(() => description)
+  const paths = Object.keys(description.paths)
+  const parts = new Map(paths.map((path) => [path, serveJson(() => describePath(description, path))]))
+  return (context) => (parts.get(oneOf(context.query, 'path', ['', ...paths], '')) ?? whole)(context)
 }
 
 /** A handler for a text with absolute links: to the configured address, or to the one at which the client asks. */

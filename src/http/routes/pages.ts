@@ -1,7 +1,5 @@
 // What a browser opens beside the console: the reference with its files, and the icon.
 import { z } from 'zod'
-import { SingleFlight } from '../../lib/single-flight.ts'
-import type { HttpAnswer } from '../context.ts'
 import { noSniff, pageHeaders } from '../docs/headers.ts'
 import { documentDocs, textType } from '../docs/operation-docs.ts'
 import { FAVICON } from '../docs/site/favicon.ts'
@@ -33,7 +31,11 @@ export const pageRoutes = (): PlainRoute[] => [
       textType('text/html'),
       pageHeaders('Scripts and requests of this server alone'),
     ),
-    handle: serveDocument(Buffer.from(PAGE_HTML), 'text/html; charset=utf-8', PAGE_HEADERS),
+    handle: serveDocument(
+      'text/html; charset=utf-8',
+      () => Buffer.from(PAGE_HTML),
+      () => PAGE_HEADERS,
+    ),
   },
   {
     method: 'GET',
@@ -41,15 +43,19 @@ export const pageRoutes = (): PlainRoute[] => [
     access: 'open',
     summary: 'Icon',
     docs: documentDocs('getIcon', 'An icon', { 'image/x-icon': null }, z.object(noSniff)),
-    handle: serveDocument(FAVICON, 'image/x-icon', NO_SNIFF),
+    handle: serveDocument(
+      'image/x-icon',
+      () => FAVICON,
+      () => NO_SNIFF,
+    ),
   },
-  ownFile('page.css', PAGE_CSS, 'text/css; charset=utf-8'),
-  ownFile('page.js', PAGE_SCRIPT, 'text/javascript; charset=utf-8'),
-  ownFile('theme.js', THEME_SCRIPT, 'text/javascript; charset=utf-8'),
-  ...PACKAGE_FILES.map(({ name, type }) => packageFile(name, type)),
+  file('page.css', 'text/css; charset=utf-8', () => Buffer.from(PAGE_CSS)),
+  file('page.js', 'text/javascript; charset=utf-8', () => Buffer.from(PAGE_SCRIPT)),
+  file('theme.js', 'text/javascript; charset=utf-8', () => Buffer.from(THEME_SCRIPT)),
+  ...PACKAGE_FILES.map(({ name, type }) => file(name, type, () => readPackageFile(name))),
 ]
 
-const file = (name: string, type: string, handle: PlainRoute['handle']): PlainRoute => ({
+const file = (name: string, type: string, read: () => Buffer): PlainRoute => ({
   method: 'GET',
   path: `${DOCS_PATH}/${name}`,
   access: 'open',
@@ -60,17 +66,5 @@ const file = (name: string, type: string, handle: PlainRoute['handle']): PlainRo
     textType(mediaTypeOf(type)),
     z.object(noSniff),
   ),
-  handle,
+  handle: serveDocument(type, read, () => NO_SNIFF),
 })
-
-const ownFile = (name: string, text: string, type: string): PlainRoute =>
-  file(name, type, serveDocument(Buffer.from(text), type, NO_SNIFF))
-
-/** A file of the package is read when it is first asked for, and kept. */
-function packageFile(name: string, type: string): PlainRoute {
-  const served = new SingleFlight(
-    async () => serveDocument(await readPackageFile(name), type, NO_SNIFF),
-    Number.POSITIVE_INFINITY,
-  )
-  return file(name, type, async (context): Promise<HttpAnswer> => (await served.get())(context))
-}

@@ -50,7 +50,7 @@ const IMPORTED_BY_MODULES = ['async-directive', 'directive', 'directive-helpers'
   (name) => `lit-html/${name}.js`,
 )
 
-/** A file of the console. It is made when it is first asked for: a start should not wait for what few ask for. */
+/** A file of the console. */
 export interface ConsoleFile {
   path: string
   contentType: string

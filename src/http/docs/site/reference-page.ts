@@ -1,5 +1,5 @@
 // The page /docs: the API description, rendered by Swagger UI, which is served from its package. Nothing is loaded from elsewhere.
-import { readFile } from 'node:fs/promises'
+import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 
@@ -16,7 +16,7 @@ export const PACKAGE_FILES: readonly { name: string; type: string }[] = [
 ]
 
 /** @param name of one of these files. */
-export const readPackageFile = (name: string): Promise<Buffer> => readFile(join(packageFolder(), name))
+export const readPackageFile = (name: string): Buffer => readFileSync(join(packageFolder(), name))
 
 /**
  * Scripts and requests of this server alone. Swagger UI sets styles on its elements and has images in its stylesheet, so these
