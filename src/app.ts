@@ -21,7 +21,7 @@ import { Metrics } from './lib/metrics/metrics.ts'
 import { machineRandom } from './lib/random.ts'
 import { requirePort } from './lib/why-not-listening.ts'
 import type { Market } from './market/market.ts'
-import { type MarketRecorder, readRecorderMetrics } from './recording/market-recorder.ts'
+import { readRecorderMetrics } from './recording/market-recorder.ts'
 import { ERRORS, ServiceError } from './schema/errors.ts'
 import { confirmedStore } from './server/confirmed-store.ts'
 import { type Foundation, type FoundationOptions, layFoundation } from './server/foundation.ts'
@@ -41,7 +41,6 @@ import {
   countSubmissions,
 } from './server/metrics.ts'
 import { refusalLog } from './server/refusal-log.ts'
-import type { ReplayedLake } from './server/replayed-lake.ts'
 import { createRoutes } from './server/routes.ts'
 import { openRunningMarket, type RunningMarket } from './server/running-market.ts'
 import { type RunningParts, shutDown } from './server/shutdown.ts'
@@ -50,40 +49,14 @@ import { OverloadWatch } from './server/watch/overload-watch.ts'
 import type { ClockFile } from './store/data-folder/clock-file.ts'
 import { openPositions, type Positions } from './store/data-folder/positions.ts'
 import { LakeFileServer } from './store/download/downloads.ts'
-import type { Exports } from './store/export/exports.ts'
 import { LakeJobs } from './store/lake-jobs.ts'
 import { simulatedMarketPath } from './store/paths.ts'
-import type { Queries } from './store/sql/queries.ts'
-import type { Store } from './store/store.ts'
 import { AgentRegistry } from './submissions/accounts/agent-registry.ts'
 import { SubmissionService, type SubmissionServiceOptions } from './submissions/submission-service.ts'
 import type { EvaluatedSubmission, SnapshotStamps, SubmissionStore } from './submissions/types.ts'
 
-export interface App {
-  port: number
-  url: string
-  market: Market
-  store: Store
-  exports: Exports
-  queries: Queries
-  downloads: LakeFileServer
-  http: Pick<HttpServer, 'inFlight' | 'requestCount' | 'bodyBytes'>
-  agents: AgentRegistry
-  submissions: SubmissionService
-  broadcaster: Broadcaster
-  timeWaits: TimeWaits
-  recorder: MarketRecorder
-  /** The lake that is replayed; null: none is. */
-  replayed: ReplayedLake | null
-  /** Resolves when every feed has delivered its initial data; rejects when one has failed. */
-  ready: Promise<void>
-  /** Resolves when the token profiles that have changed so far are durable. */
-  recorded(): Promise<void>
-  /** Makes a checkpoint now. Resolves when it is there or has failed. */
-  checkpoint(): Promise<void>
-  /** Stops accepting work, finishes what is in flight, flushes and closes. May be called more than once. */
-  stop(): Promise<void>
-}
+/** A server that runs: see `shownOf`, `becomeReady` and `stopOnce`. */
+export type App = Awaited<ReturnType<typeof startParts>>
 
 export interface AppOptions extends FoundationOptions {
   tuning?: Tuning
@@ -133,7 +106,7 @@ export async function startApp(
   }
 }
 
-async function startParts(base: Base): Promise<App> {
+async function startParts(base: Base) {
   const { config, options, log, rulesClock, store, lakeJobs, clockFile } = base
   const publisher = await createPublisher(base)
   const service = publisher?.service
@@ -204,12 +177,15 @@ async function startParts(base: Base): Promise<App> {
   const { drainNoticeMs } = config
   const ending = { publisher, feeding, broadcaster, timeWaits, drainNoticeMs }
   const parts = { ...base, health, server, sources, running, ...ending }
-  const shown = { ...shownOf(parts, config.host), agents, submissions, downloads, ready }
-  return { ...shown, replayed: base.replayed, stop: stopOnce(parts, watches) }
+  const stop = stopOnce(parts, watches)
+  return { ...shownOf(parts, config.host), agents, submissions, downloads, ready, stop }
 }
 
 /** What callers see of a server that runs. */
-function shownOf({ server, running, broadcaster, timeWaits, store, lakeJobs }: RunningParts, host: string) {
+function shownOf(
+  { server, running, broadcaster, timeWaits, store, lakeJobs, replayed }: RunningParts & Base,
+  host: string,
+) {
   return {
     port: server.port,
     url: `http://${authorityOf(host, server.port)}`,
@@ -221,7 +197,11 @@ function shownOf({ server, running, broadcaster, timeWaits, store, lakeJobs }: R
     broadcaster,
     timeWaits,
     recorder: running.recorder,
+    /** The lake that is replayed; null: none is. */
+    replayed,
+    /** Resolves when the token profiles that have changed so far are durable. */
     recorded: () => running.recorder.recorded(),
+    /** Makes a checkpoint now. Resolves when it is there or has failed. */
     checkpoint: () => running.makeCheckpoint(),
   }
 }
@@ -232,6 +212,7 @@ interface Watch {
   stop(): void
 }
 
+/** Stops accepting work, finishes what is in flight, flushes and closes. May be called more than once. */
 function stopOnce(parts: RunningParts, watches: readonly Watch[]): () => Promise<void> {
   let stopping: Promise<void> | null = null
   return () => {
@@ -438,7 +419,7 @@ interface Starting extends Pick<RunningParts, 'feeding' | 'sources' | 'running' 
   log: Log
 }
 
-/** Resolves when the market is where it was and every feed is ready. */
+/** Resolves when the market is where it was and every feed has delivered its initial data; rejects when one has failed. */
 function becomeReady({ feeding, sources, running, health, watches, log }: Starting): Promise<void> {
   const ready = feeding
     .then(() => Promise.all(sources.feeds.map((feed) => feed.ready)))
