@@ -197,8 +197,8 @@ function shownOf(
     broadcaster,
     timeWaits,
     recorder: running.recorder,
-    /** The lake that is replayed; null: none is. */
-    replayed,
+    /** What is played of a lake; null: none is. */
+    replayed: replayed?.plan ?? null,
     /** Resolves when the token profiles that have changed so far are durable. */
     recorded: () => running.recorder.recorded(),
     /** Makes a checkpoint now. Resolves when it is there or has failed. */
@@ -406,7 +406,7 @@ function listen(base: Base, { push, ...parts }: HttpParts): Promise<HttpServer> 
     ingestFrame: config.feedKey === '' ? null : (frame, isBinary) => push.ingestFrame(frame, isBinary),
     keyHint: keyHint(config),
     reuseMs: config.pageAgeMs,
-    approximate: replayed?.approximate ?? null,
+    approximate: replayed?.plan.approximate ?? null,
     bodyMsMax: options.tuning?.bodyMsMax ?? BODY_MS_MAX,
     trustedProxies: new TrustedProxies(config.trustedProxies),
     onRefused: refusalLog(log, base.clock),

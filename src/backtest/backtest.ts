@@ -237,7 +237,7 @@ export async function openBacktest(options: BacktestOptions): Promise<Opened> {
     throw error
   })
   assert(app.replayed !== null, 'a lake is replayed')
-  const { span } = app.replayed
+  const span = app.replayed
   if (span.fromMs > (fromMs ?? span.fromMs))
     options.say(`the lake has nothing before ${new Date(span.fromMs).toISOString()}: the market begins then`)
   const driver = new Driver({ app, steps, stamps }, options, span.fromMs)

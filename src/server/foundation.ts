@@ -43,8 +43,8 @@ export async function layFoundation(config: Config, options: FoundationOptions):
   const replayed = isReplayOfLake(config)
     ? await (await import('./replayed-lake.ts')).ReplayedLake.open(config, log)
     : null
-  const provenance = provenanceOf(config, replayed?.simulated ?? config.replay.simulated)
-  const clocks = clocksOf(clock, options.steps && replayed ? replayed.span.fromMs : null)
+  const provenance = provenanceOf(config, replayed?.plan.simulated ?? config.replay.simulated)
+  const clocks = clocksOf(clock, options.steps && replayed ? replayed.plan.fromMs : null)
   const store = await openStore({
     ...config.store,
     dataDir: config.dataDir,

@@ -19,7 +19,8 @@ type ReadableCheckpoint = StoredCheckpoint & KeptCheckpoint
 
 /** The data folder of `--replay lake=…`. Its server may be running: nothing is written there. */
 export class ReplayedLake {
-  #plan: ReplayPlan
+  /** What is played. Another one takes its place where a checkpoint turns out to be damaged, before the market is there. */
+  plan: ReplayPlan
   #checkpoints: readonly ReadableCheckpoint[]
   readonly #config: ReplayConfig
   readonly #log: Log
@@ -32,7 +33,7 @@ export class ReplayedLake {
   ) {
     this.#config = config
     this.#checkpoints = checkpoints
-    this.#plan = plan
+    this.plan = plan
     this.#log = log
   }
 
@@ -50,31 +51,10 @@ export class ReplayedLake {
     return new ReplayedLake(config, checkpoints, await makePlan(config, checkpoints), log)
   }
 
-  /** Whether the recorded market was a simulated one. */
-  get simulated(): boolean {
-    return this.#plan.simulated
-  }
-
-  /** Why the market may differ from the one that was recorded; null: it does not. */
-  get approximate(): string | null {
-    return this.#plan.approximate
-  }
-
-  /** Why it ends before the last wanted event; null: it does not. */
-  get endsEarly(): string | null {
-    return this.#plan.endsEarly
-  }
-
-  /** Market time from which it is played, and that of its last event, Unix ms. */
-  get span(): { fromMs: number; toMs: number } {
-    const { fromMs, toMs } = this.#plan
-    return { fromMs, toMs }
-  }
-
   /** The market that the events follow, with the bounds and settings of then. A checkpoint that is damaged is passed over. */
   async createMarket(options: MarketOptions): Promise<Market> {
     for (;;) {
-      const { checkpointEventNo, settings } = this.#plan
+      const { checkpointEventNo, settings } = this.plan
       const marketOptions = { ...options, ...settings }
       const checkpoint = this.#checkpoints.find(({ eventNo }) => eventNo === checkpointEventNo)
       if (checkpoint === undefined) return new Market(marketOptions)
@@ -84,7 +64,7 @@ export class ReplayedLake {
         if (!(error instanceof CheckpointError)) throw error
         this.#log.error({ path: checkpoint.path, reason: error.message }, 'a checkpoint cannot be used')
         this.#checkpoints = this.#checkpoints.filter((each) => each !== checkpoint)
-        this.#plan = await makePlan(this.#config, this.#checkpoints)
+        this.plan = await makePlan(this.#config, this.#checkpoints)
       }
     }
   }
@@ -93,19 +73,15 @@ export class ReplayedLake {
   async replayOptions(market: LakeReplayOptions['market'], steps?: Pace): Promise<LakeReplayOptions> {
     const { lake: dataDir, speed } = this.#config.replay
     const { readRecordedEvents } = await import('../store/query/recorded-events.ts')
-    const { approximate, endsEarly, eventsTotal, lost, playFromNo, range, simulated } = this.#plan
-    for (const sentence of [approximate, endsEarly]) if (sentence !== null) this.#log.warn({}, sentence)
+    const { range, ...plan } = this.plan
+    for (const sentence of [plan.approximate, plan.endsEarly])
+      if (sentence !== null) this.#log.warn({}, sentence)
     return {
-      approximate,
-      endsEarly,
-      eventsTotal,
-      lost,
-      playFromNo,
-      simulated,
+      ...plan,
       market,
       speed,
       label: dataDir,
-      events: readRecordedEvents(dataDir, range, lost),
+      events: readRecordedEvents(dataDir, range, plan.lost),
       report: new ProgressReport('events', this.#log, barTerminal(this.#config.logLevel)),
       steps,
       countsAnalyses: steps !== undefined,
