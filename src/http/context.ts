@@ -31,7 +31,7 @@ export class SentHeaders {
   transferEncoding = ''
 }
 
-/** Named parameters as text: of a query string, or of a message on a WebSocket. Shared between requests: read only. */
+/** Named parameters as text: of a query string, or of a message on a WebSocket. */
 export interface Query {
   /** The first value of that name, or null. */
   get(name: string): string | null

@@ -33,9 +33,6 @@ export const DISCARDED_BYTES_MAX = 256 * 1024
 /** A longer query string is 400. The engine answers 431 if the request line and the headers take more than 16 KiB together
  *  (set in scripts/start.mjs; 4 KiB otherwise), so this leaves a third of that to the headers. */
 export const QUERY_CHARACTERS_MAX = 10_240
-/** Query strings whose parsed form is cached; beyond it the oldest is dropped. Longer ones are parsed each time. */
-export const PARSED_QUERY_CHARACTERS_MAX = 2_048
-export const PARSED_QUERIES_MAX = 1_024
 /** Bodies of at least this size are sent as the socket takes them, so that a slow reader holds no copy. The rest of a smaller
  *  one is copied by the HTTP engine, which costs less than a callback. */
 export const STREAMED_BYTES_MIN = 256 * 1024

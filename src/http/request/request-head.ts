@@ -1,9 +1,8 @@
 // Copies what is needed of a request: the engine's own request is invalid once its handler returns.
-import { BoundedMap } from '../../lib/collections/bounded-map.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import { type Context, NO_BYTES, type Query, SentHeaders } from '../context.ts'
 import type { EngineRequest } from '../engine.ts'
-import { PARSED_QUERIES_MAX, PARSED_QUERY_CHARACTERS_MAX, QUERY_CHARACTERS_MAX } from '../limits.ts'
+import { QUERY_CHARACTERS_MAX } from '../limits.ts'
 import { type MarketNotes, notesOn } from '../response/notes.ts'
 import type { Route } from '../route.ts'
 import { invalidParameter, LIST_PARAMETERS } from './parameters.ts'
@@ -210,12 +209,7 @@ interface ParsedQuery extends Query {
   repeated: readonly string[]
 }
 
-/** Recently parsed queries: clients repeat the same few. */
-const parsedQueries = new BoundedMap<string, ParsedQuery>({ entriesMax: PARSED_QUERIES_MAX })
-
 function parseQuery(text: string): ParsedQuery {
-  const known = parsedQueries.get(text)
-  if (known !== undefined) return known
   const parameters = new URLSearchParams(text)
   const names = [...new Set(parameters.keys())].filter((name) => name !== '')
   const repeated: string[] = []
@@ -225,9 +219,7 @@ function parseQuery(text: string): ParsedQuery {
     if (LIST_PARAMETERS.has(name)) parameters.set(name, values.join(','))
     else if (values.some((value) => value !== values[0])) repeated.push(name)
   }
-  const query = { get: (name: string) => parameters.get(name), names, repeated }
-  if (text.length <= PARSED_QUERY_CHARACTERS_MAX) parsedQueries.set(text, query)
-  return query
+  return { get: (name) => parameters.get(name), names, repeated }
 }
 
 /** The key of a bearer authorization; empty for an empty one. @throws ServiceError `invalid_key` for another form. */
