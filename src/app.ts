@@ -144,7 +144,8 @@ async function startParts(base: Base) {
   const { stamps, tuning } = options
   const writer = {
     dataDir: config.dataDir,
-    lakeJobs,
+    exports: lakeJobs.exports,
+    queries: lakeJobs.queries,
     downloads,
     downloadMsMax: tuning?.downloadMsMax,
     store,

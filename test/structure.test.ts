@@ -116,6 +116,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'market/market.ts',
     'market/types.ts',
     'store/errors.ts',
+    'store/store.ts',
     'store/types.ts',
     'submissions/accounts/agent-registry.ts',
     'submissions/errors.ts',

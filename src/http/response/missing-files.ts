@@ -10,7 +10,7 @@ export const MISSING_FILES_HEADER = z.object({
 })
 
 /** Headers of an answer from these tables. */
-export function missingFiles({ lostFiles }: RouteParts, ...tables: TableName[]): Record<string, string> {
-  const count = lostFiles().filter(({ table }) => tables.some((each) => each === table)).length
+export function missingFiles({ store }: RouteParts, ...tables: TableName[]): Record<string, string> {
+  const count = store.lostFiles.filter(({ table }) => tables.some((each) => each === table)).length
   return count === 0 ? {} : { 'X-Missing-Files': `${count}` }
 }

@@ -1,3 +1,4 @@
+import { realpathSync } from 'node:fs'
 import type { z } from 'zod'
 import { operatorRegistrationSchema, registeredSchema } from '../../schema/api/accounts.ts'
 import {
@@ -16,6 +17,7 @@ import {
   stagedBackupSchema,
   unbanSchema,
 } from '../../schema/api/admin.ts'
+import { ServiceError } from '../../schema/errors.ts'
 import type { AgentRegistry } from '../../submissions/accounts/agent-registry.ts'
 import { parseBody } from '../../submissions/field-errors.ts'
 import type { SubmissionService } from '../../submissions/submission-service.ts'
@@ -69,8 +71,10 @@ export function adminRoutes(deps: RouteParts): Route[] {
       {
         isLong: true,
         docs: adminDocs('repairLake', 'What was found', lakeRepairSchema, repairLakeSchema),
-        handle: async (context) =>
-          okData(await deps.repairLake(read(repairLakeSchema, context).dataDir ?? null)),
+        handle: async (context) => {
+          checkDataDir(deps, context)
+          return okData(await deps.store.repairLake())
+        },
       },
     ),
     admin(
@@ -95,7 +99,7 @@ export function adminRoutes(deps: RouteParts): Route[] {
       'The clock is right: dates that are over their time leave the lake',
       {
         docs: adminDocs('retireLake', 'What left the lake', lakeRetiredSchema),
-        handle: async () => okData(await deps.retireLake()),
+        handle: async () => okData(await deps.store.retireLake()),
       },
     ),
     admin(
@@ -130,7 +134,16 @@ const adminDocs = (operationId: string, description: string, answer: z.ZodType, 
 async function stageBackup(deps: RouteParts, context: Context): Promise<HttpAnswer> {
   const gone = new AbortController()
   context.onGone(() => gone.abort())
-  return okData(await deps.stageBackup(read(repairLakeSchema, context).dataDir ?? null, gone.signal))
+  checkDataDir(deps, context)
+  return okData(await deps.store.stageBackup(gone.signal))
+}
+
+/** A request that names a data folder may have reached the wrong server. @throws ServiceError `invalid_parameter`. */
+function checkDataDir({ dataDir }: RouteParts, context: Context): void {
+  const { dataDir: named } = read(repairLakeSchema, context)
+  const own = realpathSync(dataDir)
+  if (named != null && named !== own)
+    throw new ServiceError('invalid_parameter', `This server has the data folder ${own}, not ${named}.`)
 }
 
 async function revokeKeys(agents: AgentRegistry, context: Context): Promise<HttpAnswer> {

@@ -40,15 +40,17 @@ type HorizonsByAgent = ReadonlyMap<string, AgentHits['horizons']>
  * @returns what never rejects, and waits at most AGENT_HITS_WAIT_MS: then it is what was known before, at first nothing
  */
 export function knownHits(
-  deps: Pick<RouteParts, 'agentHits' | 'nowMs'> & {
-    submissions: Pick<SubmissionService, 'agentLeaderboard'>
+  deps: Pick<RouteParts, 'nowMs'> & {
+    store: Pick<RouteParts['store'], 'agentHits'>
+    submissions: Pick<SubmissionService, 'agentLeaderboard' | 'shownLabels'>
   },
 ): () => Promise<HorizonsByAgent> {
   let latest: HorizonsByAgent = new Map()
   const known = () => latest
   const read = async (): Promise<HorizonsByAgent> => {
-    const leaders = deps.submissions.agentLeaderboard(LEADERBOARD_LIMIT_MAX)
-    const hits = leaders.length === 0 ? [] : await deps.agentHits(leaders.map(({ agentId }) => agentId))
+    const { store, submissions } = deps
+    const leaders = submissions.agentLeaderboard(LEADERBOARD_LIMIT_MAX).map(({ agentId }) => agentId)
+    const hits = leaders.length === 0 ? [] : await store.agentHits(leaders, submissions.shownLabels())
     latest = new Map(hits.map(({ agentId, horizons }) => [agentId, horizons]))
     return latest
   }

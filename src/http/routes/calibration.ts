@@ -21,7 +21,7 @@ const computed = <Value>(deps: RouteParts, compute: () => Promise<Value>): Singl
   new SingleFlight(compute, CALIBRATION_TTL_MS, () => deps.nowMs())
 
 export function calibrationRoute(deps: RouteParts): PlainRoute {
-  const calibration = computed(deps, () => deps.calibration())
+  const calibration = computed(deps, () => deps.store.calibration(deps.submissions.shownLabels()))
   return {
     method: 'GET',
     path: '/api/v1/calibration',
@@ -49,9 +49,13 @@ export function calibrationRoute(deps: RouteParts): PlainRoute {
 
 export function agentRecordRoute(deps: RouteParts): PersonalRoute {
   const records = new BoundedMap<string, SingleFlight<AgentRecord>>({ entriesMax: AGENT_RECORDS_CACHED_MAX })
+  const compute = async (agentId: string): Promise<AgentRecord> => {
+    const record = await deps.store.agentRecord(agentId, deps.submissions.shownLabels())
+    return { ...record, name: deps.agents.name(agentId) }
+  }
   const recordOf = (agentId: string): Promise<AgentRecord> => {
     if (!deps.agents.has(agentId)) throw new ServiceError('not_found', `There is no agent ${agentId}.`)
-    const record = records.get(agentId) ?? computed(deps, () => deps.agentRecord(agentId))
+    const record = records.get(agentId) ?? computed(deps, () => compute(agentId))
     records.set(agentId, record)
     return record.get()
   }

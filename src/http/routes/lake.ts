@@ -120,7 +120,7 @@ export function lakeRoutes(deps: RouteParts): Route[] {
       }),
       handle: async ({ query }) => {
         const wanted = oneOf(query, 'table', ['', ...TABLE_NAMES], '')
-        return okData(catalogOf(await deps.downloads.list(), deps.lostFiles(), wanted || null))
+        return okData(catalogOf(await deps.downloads.list(), deps.store.lostFiles, wanted || null))
       },
     },
     {

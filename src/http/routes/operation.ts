@@ -122,7 +122,7 @@ export const operationRoutes = (deps: RouteParts): Route[] => [
     bodyBytesMax: INGEST_BODY_BYTES_MAX,
     bodyMsMax: INGEST_BODY_MS_MAX,
     bodyTypes: [...NDJSON_MEDIA_TYPES, ...MSGPACK_MEDIA_TYPES],
-    handle: async ({ body, headers }) => ok(await deps.ingest(body, headers.contentType)),
+    handle: async ({ body, headers }) => ok(await deps.push.ingest(body, headers.contentType)),
   },
   ...statusRoutes(deps),
   ...adminRoutes(deps),

@@ -1,15 +1,7 @@
 import type { Market } from '../../market/market.ts'
-import type { AgentHits, AgentRecord } from '../../schema/api/agent-record.ts'
-import type { Calibration } from '../../schema/api/calibration.ts'
 import type { History } from '../../schema/api/status.ts'
-import type {
-  Exporter,
-  LakeDownloads,
-  LakeQueries,
-  LakeRepair,
-  SetAsideFile,
-  StagedBackup,
-} from '../../store/types.ts'
+import type { Store } from '../../store/store.ts'
+import type { Exporter, LakeDownloads, LakeQueries } from '../../store/types.ts'
 import type { AgentRegistry } from '../../submissions/accounts/agent-registry.ts'
 import type { SubmissionService } from '../../submissions/submission-service.ts'
 import type { ConsoleSessions } from '../console-sessions.ts'
@@ -32,28 +24,19 @@ export interface RouteParts {
   timeWaits: TimeWaits
   agents: AgentRegistry
   submissions: SubmissionService
-  /** Checks every file of the lake and records what is lost. @param dataDir null for the server's own data folder. */
-  repairLake(dataDir: string | null): Promise<LakeRepair>
-  /** Makes a copy of the store in the server's data folder. @param dataDir null for the server's own data folder. @param gone aborted
-   *  once the client has left: the copy is then not kept */
-  stageBackup(dataDir: string | null, gone: AbortSignal): Promise<StagedBackup>
-  /** Confirms that the clock is right, so that dates past their retention are removed. */
-  retireLake(): Promise<{ files: number }>
+  /** The folder of the store. */
+  dataDir: string
+  store: Pick<
+    Store,
+    'agentHits' | 'agentRecord' | 'calibration' | 'lostFiles' | 'repairLake' | 'retireLake' | 'stageBackup'
+  >
   /** Believes the machine's clock, and brings market time to it. */
   trustClock(): Promise<{ movedMs: number; marketTimeMs: number }>
   limits: Pick<ClientLimits, 'countRegistration' | 'readQuota'>
-  /** Of some agents, whether they were right. Computed away from this process. */
-  agentHits(agentIds: readonly string[]): Promise<AgentHits[]>
   /** A monotonic clock, ms. */
   nowMs(): number
-  /** Computes it, away from this process. One computation serves all who ask for CALIBRATION_TTL_MS. */
-  calibration(): Promise<Calibration>
-  /** The same of one agent, with its XP over time. */
-  agentRecord(agentId: string): Promise<AgentRecord>
   exports: Exporter
   downloads: LakeDownloads
-  /** Files of the lake that are missing or damaged, until a repair settles it. */
-  lostFiles(): readonly SetAsideFile[]
   /** How long one download may take; LAKE_DOWNLOAD_MS_MAX unless set. */
   downloadMsMax?: number | undefined
   queries: LakeQueries
@@ -72,8 +55,10 @@ export interface RouteParts {
   /** Samples of the last hour that were taken after a time. */
   history: { since(timeMs: number): History }
   metrics(): Promise<{ text: string; contentType: string }>
-  /** Applies pushed records. @returns how many were taken, and what was wrong with the others. */
-  ingest(body: Uint8Array, contentType: string): Promise<object>
+  push: {
+    /** Applies pushed records. @returns how many were taken, and what was wrong with the others. */
+    ingest(body: Uint8Array, contentType: string): Promise<object>
+  }
   settings: DocumentSettings & {
     /** Hosts whose images the console may show. */
     imageHosts: readonly string[]

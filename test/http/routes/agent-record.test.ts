@@ -94,9 +94,9 @@ it('a leaderboard answers without a lake, and with what was known before', { tag
   let [nowMs, answer] = [0, (): Promise<AgentHits[]> => Promise.reject(new Error('no lake'))]
   const leader = { rank: 1, agentId: 'ag_1', name: 'one', xp: 50, analyses: 2 }
   const hits = knownHits({
-    agentHits: () => answer(),
+    store: { agentHits: () => answer() },
     nowMs: () => nowMs,
-    submissions: { agentLeaderboard: () => [leader] },
+    submissions: { agentLeaderboard: () => [leader], shownLabels: () => ({ asOfMs: 0, labelsToMs: null }) },
   })
   expect([...(await hits())]).toEqual([])
   answer = () => Promise.resolve(told)
