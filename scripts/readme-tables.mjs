@@ -69,7 +69,9 @@ export function readmeTables() {
   return {
     endpoints: table(
       ['Method', 'Path', 'Access', 'What it does'],
-      allRoutes({}).map(({ method, path, access, summary }) => [method, code(path), ACCESS[access], summary]),
+      allRoutes({})
+        .filter(({ path }) => !/^\/(console|docs)\//.test(path))
+        .map(({ method, path, access, summary }) => [method, code(path), ACCESS[access], summary]),
     ),
     errors: table(
       ['Status', 'Code', 'Meaning'],
