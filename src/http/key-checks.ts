@@ -21,41 +21,38 @@ const OPERATORS_KEY = 'MINTLAKE_ADMIN_KEY=<secret> npm start gives the server th
 
 /** Checks the keys of feeds, operators and researchers. Keys are compared in constant time. */
 export class KeyChecks {
-  readonly #feedKey: string
-  readonly #adminKey: string
-  readonly #isPrivate: boolean
+  readonly #settings: KeySettings
   readonly #agents: KnownAgents
 
-  constructor({ feedKey, adminKey, host, trustedProxies, publicUrl }: KeySettings, agents: KnownAgents) {
-    this.#feedKey = feedKey
-    this.#adminKey = adminKey
-    this.#isPrivate = isLoopback(host) && trustedProxies.length === 0 && publicUrl === ''
+  constructor(settings: KeySettings, agents: KnownAgents) {
+    this.#settings = settings
     this.#agents = agents
   }
 
   /** @throws ServiceError `not_found` where the server has no such key, `missing_key`, `invalid_key`. */
   checkOperator(access: 'feed' | 'admin', sent: string): void {
-    const expected = access === 'feed' ? this.#feedKey : this.#adminKey
+    const expected = access === 'feed' ? this.#settings.feedKey : this.#settings.adminKey
     if (expected === '')
       throw new ServiceError('not_found', `This server has no ${access} key: the endpoint is off.`)
     if (sent === '') throw new ServiceError('missing_key', `The ${access} key is required.`)
-    if (!isEqual(expected, sent)) throw new ServiceError('invalid_key', `The ${access} key is wrong.`)
+    if (!isKey(expected, sent)) throw new ServiceError('invalid_key', `The ${access} key is wrong.`)
   }
 
   /** Whether it is the operator's key. */
   isAdmin(sent: string): boolean {
-    return this.#adminKey !== '' && isEqual(this.#adminKey, sent)
+    return isKey(this.#settings.adminKey, sent)
   }
 
   /** Accepts the feed key, the admin key and the key of any agent. @throws ServiceError 401. */
   checkAnyKey(sent: string): void {
-    const isOperator = [this.#feedKey, this.#adminKey].some((key) => key !== '' && isEqual(key, sent))
-    if (!isOperator) this.#agents.authenticate(sent)
+    if (!this.isAdmin(sent) && !isKey(this.#settings.feedKey, sent)) this.#agents.authenticate(sent)
   }
 
   /** Whether programs of this computer may query the lake without a key: nobody has one, and nobody else is served. */
   isQueryOpen(): boolean {
-    return this.#isPrivate && this.#adminKey === '' && !this.#agents.hasResearcher()
+    const { adminKey, host, trustedProxies, publicUrl } = this.#settings
+    const isPrivate = isLoopback(host) && trustedProxies.length === 0 && publicUrl === ''
+    return isPrivate && adminKey === '' && !this.#agents.hasResearcher()
   }
 
   /** The researcher whose key it is, or null for the admin key. @throws ServiceError 401, or 403 for an agent's key. */
@@ -75,7 +72,8 @@ export class KeyChecks {
   }
 }
 
-function isEqual(expected: string, sent: string): boolean {
+/** @param expected empty: there is no such key */
+function isKey(expected: string, sent: string): boolean {
   const [a, b] = [Buffer.from(expected), Buffer.from(sent)]
-  return a.length === b.length && timingSafeEqual(a, b)
+  return expected !== '' && a.length === b.length && timingSafeEqual(a, b)
 }
