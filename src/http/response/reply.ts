@@ -225,6 +225,9 @@ function sendLarge(reply: Reply, bytes: number, chunkAt: (offset: number) => Buf
   res.onWritable(push)
 }
 
+/** Cuts the connection, unless the whole answer is sent. */
+const cut = (reply: Reply): unknown => reply.isClosed || reply.res.close()
+
 /** Hands the open response to a stream. After a failure the connection is cut, so that an incomplete body is not taken for a
  *  complete one. */
 function openStream(reply: Reply, first: Buffer, stream: (writer: BodyWriter) => void): void {
@@ -264,9 +267,7 @@ function openStream(reply: Reply, first: Buffer, stream: (writer: BodyWriter) =>
       corked(() => res.end(last))
       reply.isClosed = true
     },
-    fail() {
-      if (!reply.isClosed) res.close()
-    },
+    fail: () => cut(reply),
     onWritable(onWritable) {
       resume = onWritable
     },
@@ -314,12 +315,8 @@ function openMeasuredStream(reply: Reply, bytes: number, stream: (writer: BodyWr
       })
       return hasRoom
     },
-    end() {
-      if (!reply.isClosed) res.close()
-    },
-    fail() {
-      if (!reply.isClosed) res.close()
-    },
+    end: () => cut(reply),
+    fail: () => cut(reply),
     onWritable(onWritable) {
       resume = onWritable
     },
