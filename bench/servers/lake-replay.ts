@@ -15,7 +15,6 @@ const wanted = {
   logLevel: 'warn',
 } as const
 const lake = await ReplayedLake.open(wanted, log)
-if (lake === null) throw new Error('no lake was named')
 const market = await lake.createMarket({})
 const replay = new LakeReplay(await lake.replayOptions(market), market, systemClock, log)
 await replay.done

@@ -37,12 +37,8 @@ export class ReplayedLake {
     this.#log = log
   }
 
-  /**
-   * Null where no lake is to be replayed.
-   * @throws StoreError `not_found` where it has no recorded events of the wanted time
-   */
-  static async open(config: ReplayConfig, log: Log): Promise<ReplayedLake | null> {
-    if (config.replay.lake === '') return null
+  /** @throws StoreError `not_found` where it has no recorded events of the wanted time */
+  static async open(config: ReplayConfig, log: Log): Promise<ReplayedLake> {
     checkFolders(config)
     const stored = await listCheckpoints(checkpointFolder(config.replay.lake))
     // A lake may have been copied alone.
