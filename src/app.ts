@@ -9,6 +9,7 @@ import { authorityOf, TrustedProxies } from './http/request/addresses.ts'
 import { ClientLimits } from './http/request/client-limits.ts'
 import { keyHint } from './http/request/key-hint.ts'
 import { Cursors } from './http/response/cursors.ts'
+import { allRoutes } from './http/routes/all-routes.ts'
 import { type HttpServer, type ServerDeps, startServer } from './http/server.ts'
 import { Broadcaster } from './http/stream/broadcaster.ts'
 import { SubmissionLog } from './http/stream/submission-log.ts'
@@ -41,7 +42,6 @@ import {
   countSubmissions,
 } from './server/metrics.ts'
 import { refusalLog } from './server/refusal-log.ts'
-import { createRoutes } from './server/routes.ts'
 import { openRunningMarket, type RunningMarket } from './server/running-market.ts'
 import { type RunningParts, shutDown } from './server/shutdown.ts'
 import type { Tuning } from './server/tuning.ts'
@@ -160,8 +160,8 @@ async function startParts(base: Base) {
   }
   const served = { node, market, broadcaster, health, metrics, ...clients }
   const [settings, lakeFolder] = [config, folderForCommands(config)]
-  const ofRoutes = { settings, cursors, timeWaits, nowMs, onDataPoint, writer, lakeFolder }
-  const ownRoutes = createRoutes({ ...served, ...ofRoutes })
+  const ofRoutes = { settings, cursors, timeWaits, nowMs, onDataPoint, lakeFolder }
+  const ownRoutes = allRoutes({ ...served, ...ofRoutes, ...writer })
   const routes = service?.routes(ownRoutes, cursors) ?? ownRoutes
   // What takes a moment is done before the first request, so that a failure ends the start. A market that is to be applied again
   // may take longer: requests are told that the server warms up.

@@ -27,7 +27,6 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'store/process/fork.ts',
   ],
   'app.ts': [
-    'checkpoint/protocol.ts',
     'cluster/writer/bus-writer.ts',
     'config',
     'http',
@@ -47,8 +46,6 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'market',
     'recording',
     'store',
-    'submissions/accounts/agent-registry.ts',
-    'submissions/submission-service.ts',
     'submissions/types.ts',
   ],
   backtest: [

@@ -8,6 +8,8 @@ export const CONSOLE_SESSIONS_MAX = 10_000
 export const CONSOLE_SESSIONS_PER_ADDRESS_MAX = 64
 /** How long a session lasts unless its page asks again, as it does each half hour. */
 export const CONSOLE_SESSION_MS = 2 * HOUR_MS
+/** How long one text of /metrics serves all who ask, since anybody may ask as often as they like. */
+export const METRICS_TTL_MS = 1_000
 /** What /health/history has: samples of the last hour; the oldest gives way. */
 export const HISTORY_EVERY_MS = 10_000
 export const HISTORY_SAMPLES_MAX = 360

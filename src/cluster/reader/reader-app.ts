@@ -9,6 +9,8 @@ import { authorityOf, TrustedProxies } from '../../http/request/addresses.ts'
 import { ClientLimits } from '../../http/request/client-limits.ts'
 import { keyHint } from '../../http/request/key-hint.ts'
 import { Cursors } from '../../http/response/cursors.ts'
+import { allRoutes } from '../../http/routes/all-routes.ts'
+import { PASSED_ON } from '../../http/routes/route-parts.ts'
 import { type HttpServer, startServer } from '../../http/server.ts'
 import { Broadcaster } from '../../http/stream/broadcaster.ts'
 import { SubmissionLog } from '../../http/stream/submission-log.ts'
@@ -27,7 +29,6 @@ import {
   addStateMetrics,
   addStreamMetrics,
 } from '../../server/metrics.ts'
-import { createRoutes } from '../../server/routes.ts'
 import { closeHttp, finishRequests } from '../../server/shutdown.ts'
 import { OverloadWatch } from '../../server/watch/overload-watch.ts'
 import { SubmissionError } from '../../submissions/errors.ts'
@@ -175,7 +176,8 @@ function listen(shared: Shared, start: typeof startServer): Promise<HttpServer> 
   }
   // The operator's key is checked by the writer, which alone knows those of researchers and has the lake.
   const keys = new ReaderKeys({ ...config, adminKey: '' }, { authenticate, hasResearcher: () => true })
-  const routes = createRoutes({
+  const routes = allRoutes({
+    ...PASSED_ON,
     settings: config,
     node,
     market,
@@ -190,7 +192,6 @@ function listen(shared: Shared, start: typeof startServer): Promise<HttpServer> 
     lakeFolder: null,
     timeWaits,
     nowMs: () => clock.monotonicMs(),
-    writer: null,
   })
   const started = start(config.host, config.port, {
     node,

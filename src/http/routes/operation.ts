@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { SingleFlight } from '../../lib/single-flight.ts'
 import { ingestAnswerSchema } from '../../schema/api/ingest.ts'
 import { healthSchema, historyQuery, historySchema, readySchema } from '../../schema/api/status.ts'
 import { TIME_MS_MAX } from '../../schema/bounds.ts'
@@ -7,7 +8,7 @@ import { INGEST_BODY_BYTES_MAX, MSGPACK_MEDIA_TYPES, NDJSON_MEDIA_TYPES } from '
 import { ok, okData } from '../context.ts'
 import { ingestRecord, linesOf } from '../docs/components.ts'
 import { type BodyDocs, jsonDocs, type OperationDocs, textType } from '../docs/operation-docs.ts'
-import { INGEST_BODY_MS_MAX } from '../limits.ts'
+import { INGEST_BODY_MS_MAX, METRICS_TTL_MS } from '../limits.ts'
 import { wholeNumber } from '../request/parameters.ts'
 import type { Route } from '../route.ts'
 import { INGEST_PATH } from '../stream/ingest-socket.ts'
@@ -20,6 +21,11 @@ const NO_STORE = { 'Cache-Control': 'no-store' }
 
 /** The state of the server, for operators and load balancers. */
 function statusRoutes(deps: RouteParts): Route[] {
+  const readMetrics = async () => {
+    await deps.health.refreshStore()
+    return deps.metrics.text()
+  }
+  const metricsText = new SingleFlight(readMetrics, METRICS_TTL_MS, () => deps.nowMs())
   return [
     {
       method: 'GET',
@@ -73,8 +79,8 @@ function statusRoutes(deps: RouteParts): Route[] {
         unversioned: true,
       },
       handle: async () => {
-        const { text, contentType } = await deps.metrics()
-        return { status: 200, headers: NO_STORE, body: Buffer.from(text), contentType }
+        const body = Buffer.from(await metricsText.get())
+        return { status: 200, headers: NO_STORE, body, contentType: deps.metrics.contentType }
       },
     },
   ]

@@ -1,3 +1,4 @@
+import type { Metrics } from '../../lib/metrics/metrics.ts'
 import type { Market } from '../../market/market.ts'
 import type { History } from '../../schema/api/status.ts'
 import type { Store } from '../../store/store.ts'
@@ -13,7 +14,7 @@ import type { Cursors } from '../response/cursors.ts'
 import type { Broadcaster } from '../stream/broadcaster.ts'
 import type { TimeWaits } from '../time-waits.ts'
 
-/** Everything that routes ask. Only requests read what it has of submissions and the lake: a reader of a cluster has none of it. */
+/** Everything that routes ask. */
 export interface RouteParts {
   market: Market
   node: HttpNode
@@ -51,10 +52,12 @@ export interface RouteParts {
     notReady(): { code: 'warming_up' | 'draining'; sentence: string } | null
     /** The state of each feed, for /readyz. */
     feedStates(): Record<string, unknown>[]
+    /** Has the store tell its figures, which some metrics are. */
+    refreshStore(): Promise<void>
   }
   /** Samples of the last hour that were taken after a time. */
   history: { since(timeMs: number): History }
-  metrics(): Promise<{ text: string; contentType: string }>
+  metrics: Pick<Metrics, 'contentType' | 'text'>
   push: {
     /** Applies pushed records. @returns how many were taken, and what was wrong with the others. */
     ingest(body: Uint8Array, contentType: string): Promise<object>
@@ -64,3 +67,10 @@ export interface RouteParts {
     imageHosts: readonly string[]
   }
 }
+
+/** Of a reader of a cluster: requests that ask what only the writer has are passed on to that. */
+export const PASSED_ON = {} as Pick<
+  RouteParts,
+  | ('agents' | 'submissions' | 'dataDir' | 'store' | 'exports' | 'queries' | 'downloads' | 'downloadMsMax')
+  | ('push' | 'trustClock')
+>

@@ -11,11 +11,12 @@ import { BODY_MS_MAX } from '../../../src/http/limits.ts'
 import { singleNode } from '../../../src/http/node.ts'
 import { TrustedProxies } from '../../../src/http/request/addresses.ts'
 import type { Route } from '../../../src/http/route.ts'
+import { allRoutes } from '../../../src/http/routes/all-routes.ts'
+import type { RouteParts } from '../../../src/http/routes/route-parts.ts'
 import { type HttpServer, type ServerDeps, startServer } from '../../../src/http/server.ts'
 import type { StreamSources } from '../../../src/http/stream/stream-session.ts'
 import { createLog } from '../../../src/lib/log.ts'
 import { ServiceError } from '../../../src/schema/errors.ts'
-import { createRoutes, type RouteDeps } from '../../../src/server/routes.ts'
 import { ADMIN_KEY, Client, FEED_KEY } from '../../support/test-server.ts'
 
 const log = createLog('warn')
@@ -35,14 +36,13 @@ export interface Forwarder {
 
 /** Every route of the server; only their handlers use what they are made of. */
 export const routesOf = (url: string): Route[] =>
-  createRoutes({
+  allRoutes({
     settings: settingsOf(url),
     node: singleNode(),
     market: { seq: 0 },
     metrics: {},
     health: {},
-    writer: null,
-  } as unknown as RouteDeps)
+  } as unknown as RouteParts)
 
 /** A node behind a trusted proxy, so that tests choose the addresses of clients (X-Forwarded-For). */
 export async function startForwarder(
