@@ -144,8 +144,7 @@ async function startParts(base: Base) {
   const { stamps, tuning } = options
   const writer = {
     dataDir: config.dataDir,
-    exports: lakeJobs.exports,
-    queries: lakeJobs.queries,
+    lakeJobs,
     downloads,
     downloadMsMax: tuning?.downloadMsMax,
     store,

@@ -112,7 +112,9 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   http: [
     'market/market.ts',
     'market/types.ts',
+    'store/download/downloads.ts',
     'store/errors.ts',
+    'store/lake-jobs.ts',
     'store/store.ts',
     'store/types.ts',
     'submissions/accounts/agent-registry.ts',

@@ -83,15 +83,6 @@ export interface Download {
   stop(): void
 }
 
-export interface LakeDownloads {
-  /** The live files of the lake. */
-  list(): Promise<readonly LakeFile[]>
-  /** A live file, or one that is kept for readers who started before. Rejects with `not_found`, `gone`, or `unavailable` where it is lost. */
-  find(name: string): Promise<LakeFile>
-  /** Begins to read `bytes` bytes from `firstByte` on. Rejects with `unavailable` while too many downloads run. */
-  begin(file: LakeFile, firstByte: number, bytes: number): Promise<Download>
-}
-
 /** A snapshot in the data folder. */
 export type StagedBackup = z.infer<typeof stagedBackupSchema>['data']
 
@@ -219,11 +210,6 @@ export interface ExportJob {
   stop(): void
 }
 
-export interface Exporter {
-  /** Throws `unavailable` while too many run, `invalid` where `since` is not a cursor. */
-  begin(request: ExportRequest): ExportJob
-}
-
 export type QueryFormat = 'json' | 'csv'
 
 export interface QueryRequest {
@@ -256,12 +242,6 @@ export interface QueryRun {
   readonly answer: Promise<QueryAnswer>
   /** Gives up the query. May be called at any time. */
   stop(): void
-}
-
-/** Runs SQL of HTTP clients on the lake, read-only and within bounds. */
-export interface LakeQueries {
-  /** Throws `overloaded` where too many run or wait. */
-  begin(request: QueryRequest): QueryRun
 }
 
 /** A line for the log of the server. */

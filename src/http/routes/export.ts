@@ -78,7 +78,7 @@ export const exportRoute = (deps: RouteParts): Route => ({
   },
   handle: async (context) => {
     const { request, isClamped } = parseRequest(context)
-    const job = deps.exports.begin(request)
+    const job = deps.lakeJobs.exports.begin(request)
     context.onGone(() => job.stop())
     const { rows, more, next, missingFiles } = await job.head
     return {

@@ -100,7 +100,7 @@ export function queryRoute(deps: RouteParts): Route {
     handle: async (context) => {
       const format = negotiate(context, QUERY_FORMATS, MEDIA_TYPES, QUERY_FORMATS, 'json')
       const { sql, limit } = parseBody(querySchema, jsonObject(context))
-      const run = deps.queries.begin({ sql, format, rowsMax: limit, owner: ownerOf(context) })
+      const run = deps.lakeJobs.queries.begin({ sql, format, rowsMax: limit, owner: ownerOf(context) })
       context.onGone(() => run.stop())
       return toAnswer(await run.answer, format, context.notes)
     },

@@ -1,8 +1,9 @@
 import type { Metrics } from '../../lib/metrics/metrics.ts'
 import type { Market } from '../../market/market.ts'
 import type { History } from '../../schema/api/status.ts'
+import type { LakeFileServer } from '../../store/download/downloads.ts'
+import type { LakeJobs } from '../../store/lake-jobs.ts'
 import type { Store } from '../../store/store.ts'
-import type { Exporter, LakeDownloads, LakeQueries } from '../../store/types.ts'
 import type { AgentRegistry } from '../../submissions/accounts/agent-registry.ts'
 import type { SubmissionService } from '../../submissions/submission-service.ts'
 import type { ConsoleSessions } from '../console-sessions.ts'
@@ -36,11 +37,10 @@ export interface RouteParts {
   limits: Pick<ClientLimits, 'countRegistration' | 'readQuota'>
   /** A monotonic clock, ms. */
   nowMs(): number
-  exports: Exporter
-  downloads: LakeDownloads
+  lakeJobs: Pick<LakeJobs, 'exports' | 'queries'>
+  downloads: Pick<LakeFileServer, 'begin' | 'find' | 'list'>
   /** How long one download may take; LAKE_DOWNLOAD_MS_MAX unless set. */
   downloadMsMax?: number | undefined
-  queries: LakeQueries
   sessions: Pick<ConsoleSessions, 'open' | 'revoke' | 'revokeAll'>
   keys: Pick<KeyChecks, 'isQueryOpen'>
   /** The folder of the lake; null: the default, or there is none here. */
@@ -71,6 +71,6 @@ export interface RouteParts {
 /** Of a reader of a cluster: requests that ask what only the writer has are passed on to that. */
 export const PASSED_ON = {} as Pick<
   RouteParts,
-  | ('agents' | 'submissions' | 'dataDir' | 'store' | 'exports' | 'queries' | 'downloads' | 'downloadMsMax')
+  | ('agents' | 'submissions' | 'dataDir' | 'store' | 'lakeJobs' | 'downloads' | 'downloadMsMax')
   | ('push' | 'trustClock')
 >

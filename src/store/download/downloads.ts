@@ -17,7 +17,7 @@ import {
   LAKE_LISTING_TTL_MS,
 } from '../limits.ts'
 import type { Store } from '../store.ts'
-import type { Download, LakeDownloads, LakeFile } from '../types.ts'
+import type { Download, LakeFile } from '../types.ts'
 
 const gone = (name: string): StoreError =>
   new StoreError(
@@ -30,7 +30,7 @@ const lost = (name: string): StoreError =>
     `${name} is lost or damaged: its rows are missing until the operator has put it back, or settled the loss`,
   )
 
-export class LakeFileServer implements LakeDownloads {
+export class LakeFileServer {
   /** Bytes handed out since the start. */
   sentBytes = 0
   readonly #listing: SingleFlight<readonly LakeFile[]>
@@ -49,10 +49,12 @@ export class LakeFileServer implements LakeDownloads {
     return this.#running.size
   }
 
+  /** The live files of the lake. */
   async list(): Promise<readonly LakeFile[]> {
     return (await this.#listing.get()).filter(({ isLive, name }) => isLive && !this.#isLost(name))
   }
 
+  /** A live file, or one that is kept for readers who started before. Rejects with `not_found`, `gone`, or `unavailable` where it is lost. */
   async find(name: string): Promise<LakeFile> {
     // Only listed names are looked up: no text of a client becomes a path.
     if (!isFileName(name)) throw notFound(`${name} is no name of a file of the lake.`)
@@ -67,6 +69,7 @@ export class LakeFileServer implements LakeDownloads {
     return this.#store.lostFiles.some(({ path }) => fileNameOfPath(path) === name)
   }
 
+  /** Begins to read `bytes` bytes from `firstByte` on. Rejects with `unavailable` while too many downloads run. */
   async begin(file: LakeFile, firstByte: number, bytes: number): Promise<Download> {
     if (this.#running.size >= DOWNLOADS_AT_ONCE)
       throw unavailable(`${DOWNLOADS_AT_ONCE} files of the lake are being read already`, {

@@ -15,7 +15,7 @@ import {
   EXPORTS_WAITING_MAX,
 } from '../limits.ts'
 import { exportFolder } from '../paths.ts'
-import type { Exporter, ExportFormat, ExportHead, ExportJob, ExportRequest } from '../types.ts'
+import type { ExportFormat, ExportHead, ExportJob, ExportRequest } from '../types.ts'
 import { parseCursor, type Selection } from './selection.ts'
 
 /** What the process of an export makes: its chunks are the head, then bytes. */
@@ -38,7 +38,7 @@ const allInUse = (): StoreError =>
     retryAfterMs: EXPORT_RETRY_AFTER_S * 1_000,
   })
 
-export class Exports implements Exporter {
+export class Exports {
   readonly #program: LakeProgram<ExportTask, void, ExportChunk>
 
   constructor(lake: LakeJobsOptions, { msMax, waitMsMax, drainMs }: LakeJobBounds = {}) {
@@ -74,6 +74,7 @@ export class Exports implements Exporter {
     return { chunks: chunks.length, bytes }
   }
 
+  /** Throws `unavailable` while too many run, `invalid` where `since` is not a cursor. */
   begin(request: ExportRequest): ExportJob {
     const selection = toSelection(request)
     if (this.running + this.#program.jobs.waiting >= EXPORTS_AT_ONCE + EXPORTS_WAITING_MAX) throw allInUse()

@@ -17,7 +17,7 @@ import {
   QUERY_WAIT_MS_MAX,
 } from '../limits.ts'
 import { queryFolder } from '../paths.ts'
-import type { LakeQueries, QueryAnswer, QueryFormat, QueryRequest, QueryRun, StoreLog } from '../types.ts'
+import type { QueryAnswer, QueryFormat, QueryRequest, QueryRun, StoreLog } from '../types.ts'
 
 /** What the process of a query is told. */
 export interface QueryTask {
@@ -39,7 +39,8 @@ const overloaded = (sentence: string): StoreError =>
   new StoreError('overloaded', sentence, { retryAfterMs: QUERY_RETRY_AFTER_S * 1_000 })
 const tooCostly = (sentence: string): StoreError => new StoreError('query_too_costly', sentence)
 
-export class Queries implements LakeQueries {
+/** Runs SQL of HTTP clients on the lake, read-only and within bounds. */
+export class Queries {
   readonly #log: StoreLog
   readonly #slowMs: number
   readonly #program: LakeProgram<QueryTask, QueryAnswer>
@@ -87,6 +88,7 @@ export class Queries implements LakeQueries {
     return this.#outcomes
   }
 
+  /** Throws `overloaded` where too many run or wait. */
   begin({ owner, ...task }: QueryRequest): QueryRun {
     this.#requirePlace(owner)
     const job = this.#program.start(task)
