@@ -160,11 +160,8 @@ export class MintlakeClient {
     const all: DataPoints = { data: [], notFound: [] }
     for (let at = 0; at < mints.length; at += BATCH_MINTS_MAX) {
       const body = { mints: mints.slice(at, at + BATCH_MINTS_MAX) }
-      const request = { method: 'POST', path: '/api/v1/datapoint/batch', body, retry: 'any' } as const
-      const { data, meta } = await this.#transport.json<{
-        data: DataPoint[]
-        meta: { notFound: string[] }
-      }>(request, call)
+      type Batch = { data: DataPoint[]; meta: { notFound: string[] } }
+      const { data, meta } = await this.#post<Batch>('/api/v1/datapoint/batch', body, 'any', call)
       all.data.push(...data)
       all.notFound.push(...meta.notFound)
     }
@@ -252,8 +249,7 @@ export class MintlakeClient {
     { sql, limit }: { sql: string; limit?: number | undefined },
     call?: CallOptions,
   ): Promise<QueryResult> {
-    const request = { method: 'POST', path: '/api/v1/query', body: { sql, limit }, retry: 'refused' } as const
-    return this.#transport.json(request, { timeoutMs: QUERY_MS_MAX, ...call })
+    return this.#post('/api/v1/query', { sql, limit }, 'refused', { timeoutMs: QUERY_MS_MAX, ...call })
   }
 
   /**
@@ -261,8 +257,7 @@ export class MintlakeClient {
    * stamp with `Date.now()`.
    */
   async now(call?: CallOptions): Promise<number> {
-    const answer = await this.#get<{ data: { marketTime: number } }>('/api/v1/time', {}, call)
-    return answer.data.marketTime
+    return (await this.#get<{ data: { marketTime: number } }>('/api/v1/time', {}, call)).data.marketTime
   }
 
   /**
