@@ -198,14 +198,10 @@ export class Transport {
     return delayMs === null ? null : () => wait(delayMs, signal)
   }
 
-  /** Waits by the time that the server's limits count by. */
-  pause(ms: number, signal?: AbortSignal): Promise<void> {
-    return this.marketMs === null ? wait(ms, signal) : this.untilMarketTime(this.marketMs + ms, signal)
-  }
-
-  /** Resolves when the market has come so far. Only where the market waits: see `marketMs`. */
-  async untilMarketTime(untilMs: number, signal?: AbortSignal): Promise<void> {
-    const until = Math.ceil(untilMs)
+  /** Waits by the time that the server's limits count by: where the market waits, until that has come so far. */
+  async pause(ms: number, signal?: AbortSignal): Promise<void> {
+    if (this.marketMs === null) return wait(ms, signal)
+    const until = Math.ceil(this.marketMs + ms)
     const request: Request = { method: 'GET', path: '/api/v1/time', query: { until }, retry: 'any' }
     while (this.marketMs !== null && this.marketMs < until)
       await this.json(request, { signal, timeoutMs: TIME_WAIT_MS_MAX })
