@@ -4,7 +4,7 @@ import type { FigureRange, ListFilter } from '../../market/types.ts'
 import { MINTS_FILTERED_MAX, SEARCH_CHARACTERS_MAX } from '../../schema/api/market.ts'
 import { RANGE_FIGURES } from '../../schema/vocabulary.ts'
 import type { Query } from '../context.ts'
-import { checkMint, decimal, invalidParameter, readAll, wholeNumber, wordsOf } from './parameters.ts'
+import { checkMint, decimal, invalidParameter, readAll, wholeOrNull, wordsOf } from './parameters.ts'
 
 /** What streams of a whole tab do not have, and has always been told as ignored there. */
 export const IGNORED_BY_FOLLOW = ['search', 'max_analyses', 'cursor']
@@ -13,7 +13,7 @@ export const IGNORED_BY_FOLLOW = ['search', 'max_analyses', 'cursor']
 export function listFilter(query: Query): ListFilter | null {
   const { search, analysesMax, ranges, mints } = readAll({
     search: () => parseSearch(query),
-    analysesMax: () => analysesLimit(query),
+    analysesMax: () => wholeOrNull(query, 'max_analyses'),
     ranges: () => figureRanges(query),
     mints: () => mintSet(query),
   })
@@ -29,12 +29,6 @@ function parseSearch(query: Query): string | null {
   if (search !== null && searchWords(search) === '')
     throw invalidParameter('search', 'must have a letter, a digit or a pictograph')
   return search
-}
-
-function analysesLimit(query: Query): number | null {
-  const bounds = { min: 0, max: Number.MAX_SAFE_INTEGER, otherwise: -1 }
-  const { value } = wholeNumber(query, 'max_analyses', bounds)
-  return value === bounds.otherwise ? null : value
 }
 
 /** The names of the filters that a query has and that a stream of a whole tab cannot have. */

@@ -139,6 +139,12 @@ export function wholeNumber(
   return value > max ? { value: max, clamped: true } : { value, clamped: false }
 }
 
+/** A whole number of 0 or more, or null if the parameter is missing or empty. */
+export const wholeOrNull = (query: Query, name: string): number | null =>
+  query.get(name)
+    ? wholeNumber(query, name, { min: 0, max: Number.MAX_SAFE_INTEGER, otherwise: 0 }).value
+    : null
+
 /** A number, or null if the parameter is missing or empty. */
 export function decimal(query: Query, name: string): number | null {
   const sent = query.get(name)

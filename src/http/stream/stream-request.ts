@@ -21,6 +21,7 @@ import {
   timeframe,
   timeMs,
   wholeNumber,
+  wholeOrNull,
 } from '../request/parameters.ts'
 import { withIgnored } from '../response/notes.ts'
 import type { MarketRequest } from './market-channel.ts'
@@ -75,7 +76,7 @@ export function parseMarketRequest(query: Query, limitMax: number): FollowedMark
     ofWindow: () => refuseFiltersOfWindows(query),
     ...placeReaders(query),
     limit: () => wholeNumber(query, 'limit', limits).value,
-    since: () => parseSince(query),
+    since: () => wholeOrNull(query, 'since'),
     fields: () => rowFields(query),
   })
   return wanted
@@ -101,13 +102,13 @@ const sortOf = (tab: string | null): Sort => (tab?.toLowerCase() === 'new' ? 'cr
 /** @throws ServiceError `invalid_parameter`, `invalid_mint`. */
 export function parseTopic(message: Query, tokensMax: number): Topic {
   const topic = requiredWord(message, 'topic', STREAM_TOPICS)
-  if (topic === 'submissions') return { topic, since: parseSince(message) }
+  if (topic === 'submissions') return { topic, since: wholeOrNull(message, 'since') }
   if (topic === 'market') return { topic, ...parseMarketRequest(message, tokensMax) }
   if (topic === 'window') return { topic, ...parseWindow(message) }
   const mint = () => requiredMint(message)
   if (topic === 'token') {
     const fields = () => datapointFields(message)
-    return { topic, ...readAll({ mint, since: () => parseSince(message), fields }) }
+    return { topic, ...readAll({ mint, since: () => wholeOrNull(message, 'since'), fields }) }
   }
   // Whoever resumes from a time wants every bar since.
   const otherwise = message.get('from') ? BARS_LIMIT_MAX : BARS_LIMIT_DEFAULT
@@ -121,11 +122,6 @@ export function parseTopic(message: Query, tokensMax: number): Topic {
       fromMs: () => timeMs(message, 'from'),
     }),
   }
-}
-
-function parseSince(query: Query): number | null {
-  if (!query.get('since')) return null
-  return wholeNumber(query, 'since', { min: 0, max: Number.MAX_SAFE_INTEGER, otherwise: 0 }).value
 }
 
 /** One of the allowed words. @throws ServiceError `invalid_parameter`, also if the field is missing. */
