@@ -28,6 +28,8 @@ import { TokenChannel } from './token-channel.ts'
 import { CLOSE_GOING_AWAY, CLOSE_TRY_AGAIN_LATER } from './upgrade.ts'
 import { WindowChannel } from './window-channel.ts'
 
+export const STREAM_PATH = '/api/v1/stream'
+
 export interface StreamSources {
   market: Market
   broadcaster: Broadcaster
@@ -46,8 +48,7 @@ export interface SocketTerms {
 
 export interface SessionOptions extends StreamSources, SocketTerms {
   node: HttpNode
-  path: string
-  onFault(error: unknown): void
+  onFault(error: unknown, requestId: string): void
 }
 
 /** RFC 6455, section 7.4.1, and the registry it refers to. */
@@ -127,9 +128,8 @@ export class StreamSession implements StreamWriter {
   }
 
   #refuse(error: unknown, id: string | undefined): void {
-    const { path, onFault } = this.#options
-    if (toServiceError(error) === null) onFault(error)
-    const { body } = problemAnswer(error, path, id ?? 'message')
+    if (toServiceError(error) === null) this.#options.onFault(error, 'message')
+    const { body } = problemAnswer(error, STREAM_PATH, id ?? 'message')
     this.#follower.writeControl({ event: 'error', ...(id !== undefined && { id }), ...body })
   }
 

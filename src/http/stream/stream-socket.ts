@@ -14,10 +14,8 @@ import { readerOf } from '../request/read-limits.ts'
 import { toServiceError } from '../response/to-service-error.ts'
 import type { PlainRoute } from '../route.ts'
 import type { Broadcaster } from './broadcaster.ts'
-import { type SocketTerms, StreamSession, type StreamSources } from './stream-session.ts'
+import { type SocketTerms, STREAM_PATH, StreamSession, type StreamSources } from './stream-session.ts'
 import { type Handshake, SHARED_COMPRESSION, SOCKET_SETTINGS, upgrader } from './upgrade.ts'
-
-const STREAM_PATH = '/api/v1/stream'
 
 type StreamSocketDeps = PipelineDeps & StreamSources
 
@@ -101,8 +99,7 @@ export function registerStreamSockets(app: ReleasableApp, deps: StreamSocketDeps
     open(ws) {
       const data = ws.getUserData()
       if (data.isCompressed) compressed++
-      const told = { path: STREAM_PATH, onFault: (error: unknown) => onFault(error, 'message') }
-      data.session = new StreamSession(ws, { ...deps, ...data, ...told })
+      data.session = new StreamSession(ws, { ...deps, ...data })
     },
     message(ws, message, isBinary) {
       ws.getUserData().session?.receive(new Uint8Array(message), isBinary)
