@@ -102,7 +102,7 @@ export class TokenLifecycle {
 
   /** The token of the slot gives way. @returns the slot, which is to be given to another at once */
   #evict(slot: number): number {
-    const { bars, wallets, recentTrades, datapoints, evictedMints } = this.#parts
+    const { bars, wallets, recentTrades, evictedMints } = this.#parts
     const tokens = this.#tokens
     const { mint } = tokens.metadata[slot]
     this.recordVersion(slot)
@@ -113,7 +113,6 @@ export class TokenLifecycle {
     wallets.clear(slot)
     this.#versions.evict(slot, mint)
     recentTrades.clear(slot)
-    datapoints.forget(slot)
     evictedMints.add(mint, this.#time.nowMs)
     this.evictedCount++
     return slot

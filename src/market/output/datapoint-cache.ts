@@ -104,9 +104,4 @@ export class DataPointCache {
   servedBefore(mint: string, timeMs: number): readonly SnapshotValues[] {
     return this.#served.get(`${mint} ${timeMs}`) ?? []
   }
-
-  forget(slot: number): void {
-    this.#texts.delete(slot)
-    this.#readAsOfMs[slot] = -1
-  }
 }

@@ -90,7 +90,6 @@ export class RowChanges {
     const lastSeqByTab = TABS.map((tab) => (this.#rankings.has(slot, tab) ? seq : this.#leftSeq[tab][slot]))
     this.#log.recordEviction({ mint: this.#tokens.metadata[slot].mint, lastSeqByTab })
     this.#rankings.remove(slot)
-    this.#rowLines.forget(slot)
   }
 
   /**

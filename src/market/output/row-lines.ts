@@ -88,11 +88,6 @@ export class LineSet {
     return jsonLine(this.#makeRow(slot, seq))
   }
 
-  forget(slot: number): void {
-    if (this.#lines[slot] !== undefined) this.#size--
-    this.#lines[slot] = undefined
-  }
-
   /** Time moves on: lines of windows that have moved are of no use. */
   moveTo(nowMs: number): void {
     const state = this.windows.map((name) => windowFromMs(name, nowMs).toString(36)).join('.')
@@ -137,11 +132,6 @@ export class RowLines {
   /** The row has changed, at this position. */
   changed(slot: number, seq: number): void {
     this.#changedSeq[slot] = seq
-  }
-
-  /** The token was evicted. */
-  forget(slot: number): void {
-    this.#whole.forget(slot)
   }
 
   /**
