@@ -14,7 +14,7 @@ import { watermarkMs } from './bars/watermark.ts'
 import { restoreParts, saveMarket } from './checkpoint/checkpoint.ts'
 import type { EventWriter } from './events/event-writer.ts'
 import { createParts, type MarketOptions, type MarketParts } from './market-parts.ts'
-import { FrozenRanking } from './output/frozen-ranking.ts'
+import { frozenList } from './output/frozen-list.ts'
 import { filterRanking, timeStateOf } from './output/list-filter.ts'
 import { toSnapshot } from './output/projections.ts'
 import type {
@@ -228,7 +228,7 @@ export class Market {
     const { seq } = changes
     // Before the order is taken, which may bring more of what time has moved into it.
     const timeState = timeStateOf(sort, filter, parts)
-    return new FrozenRanking({
+    return frozenList({
       tab,
       sort,
       filter,

@@ -198,11 +198,6 @@ export class TokenTable {
     return this.columns.versionAtMs[rowIndex(slot)]
   }
 
-  /** Whether the slot holds the token that it held at this position of the change log. */
-  isHeldSince(slot: number, seq: number): boolean {
-    return this.heldSince(slot) <= seq
-  }
-
   /** The position of the change log at which the slot's token came. */
   heldSince(slot: number): number {
     return this.columns.firstSeenSeq[rowIndex(slot)]
