@@ -30,7 +30,7 @@ const { events, tookMs } = await redo(
   restored.base,
 )
 const redoneMs = performance.now()
-restored.market.rank()
+for (const _ of restored.market.ranking());
 const rankMs = performance.now() - redoneMs
 const page = restored.market.page({ tab: 'all', sort: 'hot', order: 'desc', limit: 100, offset: 0 })
 console.log(

@@ -170,12 +170,8 @@ export class Market {
     this.#events.advanceTo(timeMs)
   }
 
-  /** Puts the tokens into their lists, which a restored market otherwise does at the first read. */
-  rank(): void {
-    this.#parts.rankings.rank()
-  }
-
-  /** The same in slices: it yields after each. No event may come meanwhile. */
+  /** Puts the tokens into their lists, which a restored market otherwise does at the first read: in slices, it yields after each. No
+   *  event may come meanwhile. */
   ranking(): Iterable<void> {
     return this.#parts.rankings.ranking()
   }

@@ -134,7 +134,7 @@ export class RunningMarket {
     if (replayed === null) await this.#beginRun(nowMs)
     if (this.#isHalted) return false
     // Before the first reader has to wait for it.
-    market.rank()
+    for (const _ of market.ranking());
     // Where the market waits, whoever takes it on says when they are recorded: by the machine’s time they would differ each time.
     if (steps === undefined) this.recorder.start()
     positions.keepAhead(() => market.seq)

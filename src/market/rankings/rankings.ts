@@ -37,11 +37,10 @@ export class Rankings implements Saved {
   readonly #keys: Record<KeptSort, Float64Array>
   /** By slot: a bit for each tab that the token is in. */
   readonly #tabs: Uint8Array
-  readonly #rankings: Record<Tab, Record<KeptSort, LazyRanking>>
+  /** By a tab's index in TABS. */
+  readonly #rankings: Record<KeptSort, LazyRanking[]>
   /** True when `a` comes before `b` at equal keys. */
   readonly #before: (a: number, b: number) => boolean
-  /** The same rankings, by a tab's index in TABS. */
-  readonly #byTabIndex: Record<KeptSort, LazyRanking[]>
   /** By sort: a bit for each tab whose ranking holds its tokens. Until the first reader asks it does not: a market that is restored and
    *  brought up to date need not keep its lists in order meanwhile. */
   readonly #rankedTabs: Record<KeptSort, number>
@@ -53,18 +52,15 @@ export class Rankings implements Saved {
     const keys = recordFrom(KEPT_SORTS, () => new Float64Array(tokensMax))
     const before = (a: number, b: number) => mintOrder.isBefore(a, b)
     this.#before = before
-    let pendingPart = 1
-    const rankings = recordFrom(TABS, () =>
-      recordFrom(KEPT_SORTS, (sort) => {
-        pendingPart -= PENDING_STEP
+    this.#keys = keys
+    this.#tabs = new Uint8Array(tokensMax)
+    this.#rankings = recordFrom(KEPT_SORTS, (sort, sortIndex) =>
+      TABS.map((_, tabIndex) => {
+        const pendingPart = 1 - PENDING_STEP * (tabIndex * KEPT_SORTS.length + sortIndex + 1)
         return new LazyRanking({ capacity: tokensMax, keys: keys[sort], before, pendingPart })
       }),
     )
-    this.#keys = keys
-    this.#tabs = new Uint8Array(tokensMax)
-    this.#rankings = rankings
     this.#rankedTabs = recordFrom(KEPT_SORTS, () => 0)
-    this.#byTabIndex = recordFrom(KEPT_SORTS, (sort) => TABS.map((tab) => rankings[tab][sort]))
     this.figureOrders = new FigureOrders({
       capacity: tokensMax,
       slotsUsed: () => this.#slotsUsed,
@@ -82,8 +78,9 @@ export class Rankings implements Saved {
 
   of(tab: Tab, sort: Sort): LazyRanking {
     if (isFigureSort(sort)) return this.figureOrders.read(sort).of(tab)
-    if ((this.#rankedTabs[sort] & tabBit(tab)) === 0) this.#rank(tab, sort)
-    return this.#rankings[tab][sort]
+    const tabIndex = TABS.indexOf(tab)
+    if ((this.#rankedTabs[sort] & (1 << tabIndex)) === 0) this.#rank(tab, sort)
+    return this.#rankings[sort][tabIndex]
   }
 
   has(slot: number, tab: Tab): boolean {
@@ -130,12 +127,8 @@ export class Rankings implements Saved {
     this.#slotsUsed = slotsUsed
   }
 
-  /** Makes all rankings, as the first reader of each would: for 100 000 tokens that takes a quarter of a second. */
-  rank(): void {
-    for (const _ of this.ranking());
-  }
-
-  /** The same, and yields after each ranking. No event may come meanwhile. */
+  /** Makes all rankings, as the first reader of each would: for 100 000 tokens that takes a quarter of a second. It yields after
+   *  each. No event may come meanwhile. */
   *ranking(): Iterable<void> {
     for (const tab of TABS)
       for (const sort of KEPT_SORTS) {
@@ -148,7 +141,8 @@ export class Rankings implements Saved {
     const keys = this.#keys[sort]
     const members: number[] = []
     for (let slot = 0; slot < this.#tabs.length; slot++) if (this.has(slot, tab)) members.push(slot)
-    this.#rankings[tab][sort].insertSorted(sortSlots(Uint32Array.from(members), keys, this.#before))
+    const ranked = sortSlots(Uint32Array.from(members), keys, this.#before)
+    this.#rankings[sort][TABS.indexOf(tab)].insertSorted(ranked)
     this.#rankedTabs[sort] |= tabBit(tab)
   }
 
@@ -163,7 +157,7 @@ export class Rankings implements Saved {
     this.figureOrders.setTab(slot, tab, isMember)
     for (const sort of KEPT_SORTS) {
       if ((this.#rankedTabs[sort] & tabBit(tab)) === 0) continue
-      const ranking = this.#rankings[tab][sort]
+      const ranking = this.#rankings[sort][TABS.indexOf(tab)]
       if (isMember) ranking.insert(slot)
       else ranking.remove(slot)
     }
@@ -176,7 +170,7 @@ export class Rankings implements Saved {
     this.#keys[sort][slot] = ranked
     const tabs = this.#tabs[slot] & this.#rankedTabs[sort]
     for (let index = 0; index < TABS.length; index++) {
-      if ((tabs & (1 << index)) !== 0) this.#byTabIndex[sort][index].changed(slot)
+      if ((tabs & (1 << index)) !== 0) this.#rankings[sort][index].changed(slot)
     }
   }
 }
