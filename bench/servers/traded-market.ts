@@ -80,7 +80,7 @@ for (let count = 0; count < trades; count += PREFETCHED_MAX) {
   if ((count + PREFETCHED_MAX) % BLOCK_TRADES === 0) endBlock(count)
 }
 globalThis.gc?.()
-const hot = market.ownTradeFigures(mints[0])?.unique_wallet_24h
+const hot = market.enriched(mints[0])?.unique_wallet_24h
 const addedUs = tradeUs.bare.map((us, pair) => tradeUs.counted[pair] - us)
 console.log(
   JSON.stringify({

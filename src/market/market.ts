@@ -28,7 +28,6 @@ import type {
   ListFilter,
   MarketStats,
   MarketTotals,
-  OwnTradeFigures,
   Page,
   PageQuery,
   RowFields,
@@ -303,12 +302,6 @@ export class Market {
   enriched(mint: string): SourcedEnriched | null {
     const slot = this.#parts.tokens.slotOf(mint)
     return slot === -1 ? null : this.#parts.projections.enriched(slot, this.timeMs)
-  }
-
-  /** What the market's own trades say of the token, as of now: a part of `enriched`. */
-  ownTradeFigures(mint: string): OwnTradeFigures | null {
-    const slot = this.#parts.tokens.slotOf(mint)
-    return slot === -1 ? null : this.#parts.ownTrades.figures(slot, this.timeMs)
   }
 
   /** The nine values of the version that was in effect at the end of the millisecond `timeMs`, and before them those of versions that

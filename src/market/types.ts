@@ -3,7 +3,7 @@
 import type { z } from 'zod'
 import type { solPriceSchema } from '../schema/api/status.ts'
 import type { Bar, BarFill, BarShape, Timeframe } from '../schema/bar.ts'
-import type { Enriched, TokenTexts } from '../schema/datapoint.ts'
+import type { TokenTexts } from '../schema/datapoint.ts'
 import type { Gap } from '../schema/event.ts'
 import type { EnrichedField } from '../schema/features.ts'
 import type { RowField } from '../schema/market-item.ts'
@@ -175,19 +175,6 @@ export interface TokenProfile extends TokenTexts {
   totalSupply: number | null
   createdAtMs: number | null
   graduated: boolean
-}
-
-/**
- * What follows from the trades that the market took. Each is null where it has not watched all of its window: since its beginning or
- * the token's launch, without a gap, and with every trade's wallet or price.
- */
-export interface OwnTradeFigures
-  extends Pick<
-    Enriched,
-    'unique_wallet_24h' | 'unique_wallet_1h' | 'buy_volume_24h_usd' | 'sell_volume_24h_usd'
-  > {
-  /** Market time, Unix ms. */
-  asOfMs: number
 }
 
 /** The latest price of SOL, whatever the market time is. */

@@ -53,11 +53,15 @@ for (const { runs, tags } of fewAndMany(15, 300))
     fc.assert(
       fc.property(fc.array(step, { maxLength: 12 }), fc.boolean(), (steps, isRestored) => {
         let market = new Market(OPTIONS)
+        // Nobody says anything of its token: it has what its own trades say.
+        const silent = new Market(OPTIONS)
         let nowMs = START_MS
         const said: Said[] = []
-        market.apply({ type: 'token', mint: MINT, ts: nowMs, name: 'n', symbol: 's' }, nowMs)
+        for (const each of [market, silent])
+          each.apply({ type: 'token', mint: MINT, ts: nowMs, name: 'n', symbol: 's' }, nowMs)
         for (const { passMs, source, agoMs, fields } of steps) {
           nowMs += passMs
+          silent.advanceTo(nowMs)
           const atMs = nowMs - agoMs
           const patch = { ...fields, enriched_source: source, enriched_at: atMs } as PatchFields
           market.apply({ type: 'patch', mint: MINT, ts: nowMs, fields: patch }, nowMs)
@@ -72,8 +76,9 @@ for (const { runs, tags } of fewAndMany(15, 300))
             market = Market.restore(OPTIONS, (name) => sections.get(name) ?? null)
           }
           const point = market.datapoint(MINT)
-          const own = Object.entries(market.ownTradeFigures(MINT) ?? {}).map(([field, value]) => ({
-            ...{ kind: 'trades', source: 'trades', atMs: nowMs, field: field as EnrichedField, value },
+          const figures = silent.enriched(MINT)
+          const own = ENRICHED_FIELDS.map((field) => ({
+            ...{ kind: 'trades', source: 'trades', atMs: nowMs, field, value: figures?.[field] ?? null },
           }))
           const counted = ENRICHED_FIELDS.map((field) => expected([...said, ...own], field, nowMs))
           for (const [index, field] of ENRICHED_FIELDS.entries()) {

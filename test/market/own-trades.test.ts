@@ -44,9 +44,7 @@ class Watch {
 
   /** Wallets of an hour and a day, bought and sold. */
   figures(mint = MINT): (number | null)[] {
-    const { asOfMs, ...own } = this.market.ownTradeFigures(mint)!
-    expect(asOfMs).toBe(this.market.timeMs)
-    expect(this.market.enriched(mint)).toMatchObject(own)
+    const own = this.market.enriched(mint)!
     expect(this.market.datapoint(mint)).toMatchObject(own)
     return [own.unique_wallet_1h, own.unique_wallet_24h, own.buy_volume_24h_usd, own.sell_volume_24h_usd]
   }
@@ -127,7 +125,7 @@ describe('a token that was watched from its launch', () => {
       watch.pass(1_000)
       watch.launch(mint)
     }
-    expect(watch.market.ownTradeFigures(MINT)).toBeNull()
+    expect(watch.market.enriched(MINT)).toBeNull()
     watch.trade('b')
     expect(watch.figures()).toEqual([null, null, null, null])
     watch.pass(HOUR_MS)

@@ -114,7 +114,7 @@ it('are the same wallets, however their trades come: newest or late, short, long
   market.apply({ type: 'token', mint: 'mint', ts: START_MS, name: 'n', symbol: 's' }, START_MS)
   for (const ts of [START_MS + 1_000, START_MS + 500])
     for (const wallet of wallets) expect(buy(wallet, ts)).toBeNull()
-  expect(market.ownTradeFigures('mint')).toMatchObject({ unique_wallet_24h: wallets.length })
+  expect(market.enriched('mint')).toMatchObject({ unique_wallet_24h: wallets.length })
 })
 
 describe('estimates', () => {

@@ -31,7 +31,7 @@ function healing() {
   const shown = (of: Market) => ({
     gaps: of.gaps(9),
     incomplete: of.bars({ mint, tf: '1m', limit: 9, fromMs: null, toMs: null, fill: 'none' })?.incomplete,
-    own: of.ownTradeFigures(mint),
+    own: of.enriched(mint),
   })
   /** A market that has the record alone. */
   const replayed = () => {

@@ -1,6 +1,7 @@
 // What the market's own trades say of a token, where it has watched all of a window: since the token's launch or the window's
 // beginning, without a gap.
 
+import type { TradeFigures } from '../../schema/enrichment.ts'
 import type { WindowName } from '../bars/limits.ts'
 import type { WalletWindows } from '../bars/wallet-windows.ts'
 import { type Windows, windowFromMs } from '../bars/windows.ts'
@@ -9,7 +10,6 @@ import { LATE_GRACE_MS } from '../time/limits.ts'
 import type { MarketTime } from '../time/market-time.ts'
 import { numberOrNull } from '../tokens/figure.ts'
 import { rowIndex, type TokenTable } from '../tokens/token-table.ts'
-import type { OwnTradeFigures } from '../types.ts'
 
 export interface OwnTradesParts {
   tokens: TokenTable
@@ -26,8 +26,11 @@ export class OwnTrades {
     this.#parts = parts
   }
 
-  /** The figures as of `nowMs`, which is no earlier than the token's last change. */
-  figures(slot: number, nowMs: number): OwnTradeFigures {
+  /**
+   * The figures as of `nowMs`, which is no earlier than the token's last change. Each is null where not all of its window was watched, or a
+   * trade of it lacks its wallet or price.
+   */
+  figures(slot: number, nowMs: number): TradeFigures {
     const { wallets, windows } = this.#parts
     const [hourFromMs, dayFromMs] = [
       this.#watchedFrom(slot, '1h', nowMs),
@@ -40,7 +43,6 @@ export class OwnTrades {
       unique_wallet_1h: hourFromMs === null ? null : wallets.countSince(slot, hourFromMs),
       buy_volume_24h_usd: volumes === null ? null : numberOrNull(volumes.buy),
       sell_volume_24h_usd: volumes === null ? null : numberOrNull(volumes.sell),
-      asOfMs: nowMs,
     }
   }
 
