@@ -241,15 +241,10 @@ class Run {
 
   private chooseToken(strategy: Strategy): DataPoint {
     const isPopular = this.random.chance(strategy.popularShare)
-    const page = this.market.page({
-      tab: 'all',
-      sort: isPopular ? 'hot' : 'created_timestamp',
-      order: 'desc',
-      limit: isPopular ? POPULAR_ROWS : this.options.tokens,
-      offset: 0,
-    })
-    const rows = page.ndjson.toString().trimEnd().split('\n')
-    return this.market.datapoint(JSON.parse(this.random.pick(rows)).mint)!
+    const mints = isPopular
+      ? this.market.first('hot', POPULAR_ROWS)
+      : this.market.first('created_timestamp', this.options.tokens)
+    return this.market.datapoint(this.random.pick(mints))!
   }
 
   private snapshotOf(datapoint: DataPoint): SubmittedSnapshot {

@@ -3,7 +3,6 @@ import type { App } from '../app.ts'
 import { Random } from '../ingest/simulator/random.ts'
 import type { DataPoint } from '../schema/datapoint.ts'
 import { ServiceError } from '../schema/errors.ts'
-import type { MarketItem } from '../schema/market-item.ts'
 import type { Submission } from '../schema/submission.ts'
 import { SENTIMENTS } from '../schema/vocabulary.ts'
 import { SubmissionError } from '../submissions/errors.ts'
@@ -100,12 +99,9 @@ export class Baselines {
   /** One of the hottest tokens. */
   #pick(): DataPoint | null {
     const { market } = this.#app
-    const query = { tab: 'all', sort: 'hot', order: 'desc', limit: BASELINE_TOKENS, offset: 0 } as const
-    const { lines } = market.page(query)
-    const line = lines[Math.floor(this.#random.next() * lines.length)]
-    if (line === undefined) return null
-    const { mint } = JSON.parse(line.toString()) as MarketItem
-    return market.datapoint(mint)
+    const mints = market.first('hot', BASELINE_TOKENS)
+    const mint = mints[Math.floor(this.#random.next() * mints.length)]
+    return mint === undefined ? null : market.datapoint(mint)
   }
 
   /** A token that rests, or a limit that is used up, is passed over. */

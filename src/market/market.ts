@@ -199,9 +199,8 @@ export class Market {
 
   /** The mints that are first by a sort, the highest first, at most `count`. */
   first(sort: Sort, count: number): string[] {
-    const fields: RowFields = { key: 'mint', fields: ['mint'] }
-    const { lines } = this.page({ tab: 'all', sort, order: 'desc', fields, limit: count, offset: 0 })
-    return lines.map((line) => JSON.parse(line.toString()).mint)
+    const { rankings, tokens } = this.#parts
+    return Array.from(rankings.of('all', sort).slice(0, count, true), (slot) => tokens.metadata[slot].mint)
   }
 
   page(query: PageQuery): Page {
