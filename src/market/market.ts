@@ -122,12 +122,12 @@ export class Market {
 
   /** Position of the newest change of a row. Each change gets the next position; later runs go on above it. */
   get seq(): number {
-    return this.#parts.changes.seq
+    return this.#parts.log.seq
   }
 
   /** The position at which this run began: that of the last event `run`. What a lower one stood for is not known. */
   get firstSeq(): number {
-    return this.#parts.changes.firstSeq
+    return this.#parts.log.firstSeq
   }
 
   /** Raised whenever another market takes the place of this one as a whole: lists that were frozen before do not change any more. */
@@ -137,7 +137,7 @@ export class Market {
 
   /** The lowest position from which `changesSince` still finds every change. */
   get oldestSince(): number {
-    return this.#parts.changes.oldestSince
+    return this.#parts.log.oldestSince
   }
 
   /** The latest price of SOL; null while none is known. */

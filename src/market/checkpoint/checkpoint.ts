@@ -103,12 +103,12 @@ function* sectionsOf(parts: MarketParts, slotsUsed: number): Iterable<Section> {
   yield jsonSection('figures', figuresOf(parts))
 }
 
-function figuresOf({ time, changes, events, trades, lifecycle }: MarketParts) {
+function figuresOf({ time, log, events, trades, lifecycle }: MarketParts) {
   return {
     nowMs: time.nowMs,
     sinceMs: time.sinceMs,
     firstEventAtMs: time.firstEventAtMs,
-    seq: changes.seq,
+    seq: log.seq,
     events: events.eventCount,
     disconnects: events.disconnectCount,
     trades: trades.tradeCount,
@@ -162,13 +162,13 @@ function readHead(read: (name: string) => Uint8Array | null): z.infer<typeof hea
 }
 
 function restoreFigures(parts: MarketParts, sections: SectionReader): void {
-  const { time, changes, events, trades, lifecycle } = parts
+  const { time, log, events, trades, lifecycle } = parts
   const saved = sections.json('figures', figuresSchema)
   time.nowMs = saved.nowMs
   time.sinceMs = saved.sinceMs
   time.firstEventAtMs = saved.firstEventAtMs ?? saved.sinceMs
   // Positions never go back: those of this market may have begun above.
-  changes.beginAnew(Math.max(saved.seq, changes.seq))
+  log.beginAnew(Math.max(saved.seq, log.seq))
   events.eventCount = saved.events
   events.disconnectCount = saved.disconnects
   trades.tradeCount = saved.trades

@@ -14,6 +14,7 @@ import type {
 } from '../../schema/event.ts'
 import type { EnrichedField } from '../../schema/features.ts'
 import { WINDOW_FIELDS, type Windows } from '../bars/windows.ts'
+import type { ChangeLog } from '../output/change-log.ts'
 import type { OwnTrades } from '../output/own-trades.ts'
 import type { RowChanges } from '../output/row-changes.ts'
 import type { Rankings } from '../rankings/rankings.ts'
@@ -33,6 +34,7 @@ import type { TradeWriter } from './trade-writer.ts'
 
 export interface EventWriterParts {
   time: MarketTime
+  log: ChangeLog
   gaps: Gaps
   tokens: TokenTable
   searchIndex: SearchIndex
@@ -121,7 +123,7 @@ export class EventWriter {
 
   /** What feeds and the server say of themselves. */
   #applyToSources(event: DisconnectEvent | ReconnectEvent | GapEvent | RunEvent): void {
-    const { gaps, changes, time, healing } = this.#parts
+    const { gaps, log, changes, time, healing } = this.#parts
     switch (event.type) {
       case 'disconnect':
         // A feed that is away may say more of it.
@@ -135,7 +137,7 @@ export class EventWriter {
         break
       case 'run':
         gaps.endAll(event.ts)
-        changes.beginAnew(event.firstSeq)
+        log.beginAnew(event.firstSeq)
         break
     }
     healing.update()

@@ -62,7 +62,7 @@ export class ChangeLog {
     return Math.max(this.#firstSeq, this.#forgottenSeq, this.#seq - this.#entries.length)
   }
 
-  /** Forgets all changes. The next one gets a position above `firstSeq`, and above all that were given. */
+  /** A run begins: all changes are forgotten. The next one gets a position above `firstSeq`, and above all that were given. */
   beginAnew(firstSeq: number): void {
     this.#seq = Math.max(this.#seq, firstSeq)
     this.#firstSeq = this.#seq

@@ -33,21 +33,8 @@ export class RowChanges {
     return this.#log.seq
   }
 
-  get firstSeq(): number {
-    return this.#log.firstSeq
-  }
-
-  get oldestSince(): number {
-    return this.#log.oldestSince
-  }
-
   watch(onChanged: (() => void) | null): void {
     this.#onChanged = onChanged
-  }
-
-  /** A run begins: no position before it can be resumed. Positions go on above `firstSeq`, and never go back. */
-  beginAnew(firstSeq: number): void {
-    this.#log.beginAnew(firstSeq)
   }
 
   /** Something has changed that is no row. */
