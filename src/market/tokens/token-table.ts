@@ -1,7 +1,7 @@
 // The tokens that the market holds. Each has a slot, a small number; its figures lie in typed columns, its texts in one record.
 import { z } from 'zod'
 import { assert } from '../../lib/assert.ts'
-import { recordFrom } from '../../lib/record.ts'
+import { keysOf, recordFrom } from '../../lib/record.ts'
 import { CheckpointError } from '../../lib/sections/checkpoint-error.ts'
 import {
   jsonSection,
@@ -35,18 +35,8 @@ const initialMetadata = (mint: string): TokenMetadata => ({
   quoteMint: null,
 })
 
-const TEXTS = [
-  'mint',
-  'name',
-  'symbol',
-  'description',
-  'imageUri',
-  'creator',
-  'website',
-  'twitter',
-  'telegram',
-  'quoteMint',
-] as const satisfies readonly (keyof TokenMetadata)[]
+/** Their order is that of checkpoints. */
+const TEXTS = keysOf<keyof TokenMetadata>(initialMetadata(''))
 
 /**
  * Columns of a token. Its numbers lie side by side in memory, those that a trade touches first: each line of memory that a trade
