@@ -258,16 +258,7 @@ class RowCollector {
   }
 }
 
-const EMPTY_RANGE: RowsRange = {
-  fromMs: 0,
-  toMs: 0,
-  isFilled: false,
-  lengthMs: 1,
-  watermarkMs: 0,
-  rowsMax: 0,
-}
-
-export const NO_COLUMNS: BarColumns = new RowCollector(EMPTY_RANGE, new ColumnBuffer(0)).columns('')
+export const NO_COLUMNS: BarColumns = { ...new ColumnBuffer(0), rowCount: 0, gaps: 0, version: '' }
 
 /** Intervals without a trade, filled or not, between the first and the last row. @param traded rows with trades. */
 export function countGaps(
