@@ -43,8 +43,6 @@ import { SolPrice } from './tokens/sol-price.ts'
 import { TokenTable } from './tokens/token-table.ts'
 import { VersionHistory } from './tokens/version-history.ts'
 
-const MINUTE_INDEX = TIMEFRAMES.indexOf('1m')
-
 export interface MarketOptions extends Partial<EngineSettings> {
   changeLogEntriesMax?: number | undefined
   poolBarsMin?: number | undefined
@@ -100,7 +98,6 @@ function createState(
     barsPerTokenMax,
     poolBarsMin,
     onClosed: onBarClosed && emitterOf(onBarClosed, { tokens, time, gaps, barsEmitted }),
-    closedFrom: MINUTE_INDEX,
   })
   const windows = new Windows(bars, tokens.columns)
   const listFigures = new ListFigures(tokens, windows)

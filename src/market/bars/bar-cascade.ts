@@ -33,15 +33,14 @@ const { SECOND_MS } = time
 
 const PENDING_MASK = PENDING_SECONDS - 1
 const TIMEFRAME_COUNT = TIMEFRAMES.length
+const MINUTE_INDEX = TIMEFRAMES.indexOf('1m')
 
 export interface BarCascadeOptions {
   tokensMax: number
   barsPerTokenMax: number
   poolBarsMin?: number | undefined
-  /** Called once with every closed bar of timeframe `closedFrom` or longer, which `values` hold (bar-ring.ts) during the call only. */
+  /** Called once with every closed bar of a minute or longer, which `values` hold (bar-ring.ts) during the call only. */
   onClosed?: ((slot: number, timeframe: number, values: Float64Array, address: number) => void) | undefined
-  /** Index of the shortest timeframe whose bars are given to `onClosed`. */
-  closedFrom?: number
 }
 
 export interface WindowSum {
@@ -62,6 +61,7 @@ export class BarCascade implements Saved {
   readonly #open: Float64Array
   readonly #pending: Float64Array
   readonly #onClosed: NonNullable<BarCascadeOptions['onClosed']>
+  /** Index of the shortest timeframe whose bars are given to `onClosed`. */
   readonly #closedFrom: number
   /** By slot: bars that ended by this time were emitted, folded or not. Empty where there is no `onClosed`. */
   readonly #emittedToMs: Float64Array
@@ -75,7 +75,7 @@ export class BarCascade implements Saved {
   readonly #sum: WindowSum = { volume: 0, counts: 0, buyVolume: 0 }
 
   constructor(options: BarCascadeOptions) {
-    const { tokensMax, barsPerTokenMax, poolBarsMin = POOL_BARS_MIN, onClosed, closedFrom = 0 } = options
+    const { tokensMax, barsPerTokenMax, poolBarsMin = POOL_BARS_MIN, onClosed } = options
     this.barsPerTokenMax = barsPerTokenMax
     this.#rings = TIMEFRAMES.map(
       (timeframe) =>
@@ -94,7 +94,7 @@ export class BarCascade implements Saved {
     this.#pending = this.blocks.subarray(PENDING_AT)
     this.#generations = new Uint32Array(tokensMax)
     this.#onClosed = onClosed ?? (() => {})
-    this.#closedFrom = onClosed === undefined ? TIMEFRAME_COUNT : closedFrom
+    this.#closedFrom = onClosed === undefined ? TIMEFRAME_COUNT : MINUTE_INDEX
     this.#emittedToMs = new Float64Array(onClosed === undefined ? 0 : tokensMax)
   }
 
