@@ -58,14 +58,11 @@ export const WINDOWS = {
   '6h': { lengthMs: 6 * HOUR_MS, timeframe: '5m' },
   '24h': { lengthMs: DAY_MS, timeframe: '15m' },
 } as const satisfies Record<string, { lengthMs: number; timeframe: Timeframe }>
+export type WindowName = keyof typeof WINDOWS
 
 /** One more that lists show. It is no part of what is saved. */
 export const LIST_WINDOWS = { ...WINDOWS, '5m': { lengthMs: 5 * MINUTE_MS, timeframe: '15s' } } as const
 export type ListWindowName = keyof typeof LIST_WINDOWS
-
-/** The windows over which a token's trades are summed. */
-export const WINDOW_NAMES = ['1m', '1h', '6h', '24h'] as const satisfies readonly (keyof typeof WINDOWS)[]
-export type WindowName = (typeof WINDOW_NAMES)[number]
 
 /** Wallets of a token that are counted exactly, in a window that has no more. Of more the number is an estimate. */
 export const WALLETS_EXACT_MAX = 64

@@ -3,7 +3,7 @@
 //
 // No sum drifts: it is computed again from the bars whenever its window has moved. Only writes store a sum, since sums of doubles
 // depend on their order, and what is served must not depend on earlier reads.
-import { recordFrom } from '../../lib/record.ts'
+import { keysOf, recordFrom } from '../../lib/record.ts'
 import {
   numbersSection,
   type Saved,
@@ -19,7 +19,7 @@ import { numberOrNull } from '../tokens/figure.ts'
 import { type Columns, rowIndex } from '../tokens/token-table.ts'
 import type { BarCascade } from './bar-cascade.ts'
 import { buyCount, COUNT_UNIT, tradeCount } from './bar-ring.ts'
-import { LIST_WINDOWS, type ListWindowName, WINDOW_NAMES, type WindowName } from './limits.ts'
+import { LIST_WINDOWS, type ListWindowName, type WindowName } from './limits.ts'
 import { UnpricedCounts } from './unpriced-counts.ts'
 
 export const WINDOW_FIELDS = [
@@ -72,7 +72,7 @@ interface Window {
   resolutionMs: number
 }
 
-const windowByName = recordFrom([...WINDOW_NAMES, '5m'] as const, (name): Window => {
+const windowByName = recordFrom(keysOf(LIST_WINDOWS), (name): Window => {
   const { lengthMs, timeframe } = LIST_WINDOWS[name]
   const index = TIMEFRAMES.indexOf(timeframe)
   return { lengthMs, timeframe: index, resolutionMs: TIMEFRAME_LENGTHS_MS[index] }
@@ -97,9 +97,6 @@ export const dayFromMs = (nowMs: number): number => windowStartMs(DAY, nowMs)
 
 /** When the 24-hour window moved last. Patches of its sums end then, too. */
 export const dayMovedAtMs = (nowMs: number): number => intervalStart(nowMs, DAY.resolutionMs)
-
-/** Timeframe of the bars that the 24-hour window consists of, by its index. */
-export const DAY_TIMEFRAME = DAY.timeframe
 
 /** Timeframe of the bars that a window consists of, by its index. */
 export const timeframeOf = (name: ListWindowName): number => windowByName[name].timeframe

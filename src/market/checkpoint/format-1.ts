@@ -4,7 +4,7 @@ import { z } from 'zod'
 import type { SectionReader } from '../../lib/sections/sections.ts'
 import { TIMEFRAME_LENGTHS_MS } from '../../schema/timeframe.ts'
 import { buyCount, tradeCount } from '../bars/bar-ring.ts'
-import { DAY_TIMEFRAME, dayMovedAtMs } from '../bars/windows.ts'
+import { dayMovedAtMs, timeframeOf } from '../bars/windows.ts'
 import type { MarketParts } from '../market-parts.ts'
 import { VERSION_VALUES } from '../tokens/version-history.ts'
 
@@ -57,8 +57,9 @@ function add({ bars, versions }: RestoredParts, slot: number, version: Float64Ar
     versions.push(slot, version, beganAtMs, endedAtMs)
     return
   }
-  const fromMs = windowFromMs - TIMEFRAME_LENGTHS_MS[DAY_TIMEFRAME]
-  const { volume, counts } = bars.sum(slot, DAY_TIMEFRAME, fromMs, windowFromMs)
+  const timeframe = timeframeOf('24h')
+  const fromMs = windowFromMs - TIMEFRAME_LENGTHS_MS[timeframe]
+  const { volume, counts } = bars.sum(slot, timeframe, fromMs, windowFromMs)
   const before = version.slice(0, VERSION_VALUES)
   before[VOLUME_24H] += volume
   before[BUYS_24H] += buyCount(counts)
