@@ -108,7 +108,7 @@ function createState(
     tokens,
     mintOrder,
     searchIndex: new SearchIndex(tokens),
-    recentTrades: new RecentTrades(),
+    recentTrades: new RecentTrades(tokensMax),
     analysisCounts: new AnalysisCounts(mintsKnownMax),
     evictedMints: new EvictedMints(mintsKnownMax),
     versions: new VersionHistory({

@@ -54,9 +54,9 @@ it('recent trades are those of a list, with whatever texts they have', () => {
     fc.property(fc.array(act, { maxLength: 40, size: 'max' }), (acts) => {
       const lists = Array.from({ length: SLOTS }, (): object[] => [])
       const latestOf = (at: number): object[] => lists[at] ?? []
-      let recent = new RecentTrades()
+      let recent = new RecentTrades(SLOTS)
       for (const each of acts) {
-        if ('save' in each) recent = restored(recent, new RecentTrades())
+        if ('save' in each) recent = restored(recent, new RecentTrades(SLOTS))
         else if ('clear' in each) {
           recent.clear(each.clear)
           lists[each.clear] = []
