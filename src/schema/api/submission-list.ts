@@ -1,5 +1,6 @@
 // Lists of submissions, newest first: what is asked of the store, and what it answers. Times are Unix ms.
 import type { TableRow } from '../tables.ts'
+import { HORIZON_NAMES } from '../vocabulary.ts'
 
 /** The columns of a submission that a list shows. Training and rejections both have them. */
 export const LISTED_COLUMNS = [
@@ -28,11 +29,7 @@ export type ListedRow = Pick<TableRow<'training'>, (typeof LISTED_COLUMNS)[numbe
 
 /** The columns of `outcomes` that a list shows: what the price did after an accepted submission. */
 export const OUTCOME_LABELS = [
-  'fwd_ret_5m',
-  'fwd_ret_15m',
-  'fwd_ret_1h',
-  'fwd_ret_6h',
-  'fwd_ret_24h',
+  ...HORIZON_NAMES.map((name) => `fwd_ret_${name}` as const),
   'fwd_max_drawdown_24h',
   'dead_24h',
 ] as const satisfies readonly (keyof TableRow<'outcomes'>)[]
