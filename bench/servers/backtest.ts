@@ -34,7 +34,6 @@ const options = {
   ...{ marketStepMs: limits.MARKET_STEP_MS_DEFAULT, silenceMs: limits.SILENCE_MS_DEFAULT },
   ...{
     waitMsMax: limits.STEP_WAIT_MS_MAX_DEFAULT,
-    flushMarketMs: limits.LAKE_FLUSH_MARKET_MS,
     tailMarketMs: 0,
   },
   signal: new AbortController().signal,

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { App } from '../app.ts'
 import type { StepPace } from '../ingest/replay/pace.ts'
 import { nextTurn } from '../lib/wait.ts'
-import { PENDING_LOOK_MS, TURN_MS_MIN } from './limits.ts'
+import { LAKE_FLUSH_MARKET_MS, PENDING_LOOK_MS, TURN_MS_MIN } from './limits.ts'
 import type { WallStamps } from './wall-stamps.ts'
 
 /** What is driven. */
@@ -24,8 +24,6 @@ export interface Pacing {
   waitMsMax: number
   /** Market time for each unit of real time, at most. */
   speed: number | 'max'
-  /** Market time between two flushes of the lake. */
-  flushMarketMs: number
   signal: AbortSignal
 }
 
@@ -76,7 +74,7 @@ export class Driver {
     this.#driven = driven
     this.#pacing = pacing
     this.#marketMs = fromMs
-    this.#flushDueMs = fromMs + pacing.flushMarketMs
+    this.#flushDueMs = fromMs + LAKE_FLUSH_MARKET_MS
   }
 
   /** Market time, Unix ms. */
@@ -165,7 +163,7 @@ export class Driver {
   /** Before a step, when programs have had their turn: nobody asks the lake while it is written, and what they said then is in it. */
   async #flushIfDue(): Promise<void> {
     if (this.#marketMs < this.#flushDueMs) return
-    this.#flushDueMs = this.#marketMs + this.#pacing.flushMarketMs
+    this.#flushDueMs = this.#marketMs + LAKE_FLUSH_MARKET_MS
     await this.#beginFlush()
   }
 

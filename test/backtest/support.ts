@@ -27,7 +27,7 @@ export async function recordLake(minutes: number): Promise<string> {
 export const optionsFor = (lake: string, over: Partial<BacktestOptions> = {}): BacktestOptions => ({
   ...{ lake, from: '', to: '', speed: 'max', outDir: join(folder, `out ${++count}`), programs: [], env: {} },
   ...{ hasBaselines: false, marketStepMs: 1_000, silenceMs: 20, waitMsMax: 20_000 },
-  ...{ flushMarketMs: MINUTE_MS, tailMarketMs: 0, seed: 1 },
+  ...{ tailMarketMs: 0, seed: 1 },
   signal: new AbortController().signal,
   say: () => {},
   ...over,

@@ -56,7 +56,6 @@ async function run(
     marketStepMs: wholeNumber(values, 'market-step-ms', 1),
     silenceMs: wholeNumber(values, 'step-ms', 0),
     waitMsMax: wholeNumber(values, 'step-wait-ms', 1),
-    flushMarketMs: limits.LAKE_FLUSH_MARKET_MS,
     tailMarketMs: wholeNumber(values, 'tail-ms', 0),
     seed: wholeNumber(values, 'seed', 0),
     env: terminal.env,
