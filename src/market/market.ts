@@ -419,25 +419,27 @@ export class Market {
   }
 
   stats(): MarketStats {
+    const { trades, lifecycle, gaps, bars, tokens, versions } = this.#parts
+    const { open } = gaps
     return {
       events: this.#events.eventCount,
-      trades: this.#parts.trades.tradeCount,
-      lateDropped: this.#parts.trades.lateCount,
-      evicted: this.#parts.lifecycle.evictedCount,
+      trades: trades.tradeCount,
+      lateDropped: trades.lateCount,
+      evicted: lifecycle.evictedCount,
       disconnects: this.#events.disconnectCount,
       enrichmentContradictions: { ...this.#events.contradictions },
-      gaps: this.#parts.gaps.count,
-      gapsOpen: this.#parts.gaps.openCount,
-      gapsHealed: this.#parts.gaps.healedCount,
-      gapsHealing: this.#parts.gaps.healingCount,
-      heldSeconds: this.#parts.bars.heldSeconds,
-      earlierPriced: this.#parts.trades.earlierPricedCount,
-      tokens: this.#parts.tokens.slotsUsed,
-      tokensMax: this.#parts.tokens.capacity,
-      versionsHeld: this.#parts.versions.held,
-      versionsDroppedEarly: this.#parts.versions.droppedEarly,
-      barsHeld: this.#parts.bars.held,
-      barsReclaimed: this.#parts.bars.reclaimed,
+      gaps: gaps.count,
+      gapsOpen: open.length,
+      gapsHealed: gaps.healedCount,
+      gapsHealing: open.filter(({ healUntilMs }) => healUntilMs !== undefined).length,
+      heldSeconds: bars.heldSeconds,
+      earlierPriced: trades.earlierPricedCount,
+      tokens: tokens.slotsUsed,
+      tokensMax: tokens.capacity,
+      versionsHeld: versions.held,
+      versionsDroppedEarly: versions.droppedEarly,
+      barsHeld: bars.held,
+      barsReclaimed: bars.reclaimed,
     }
   }
 

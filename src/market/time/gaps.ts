@@ -130,15 +130,6 @@ export class Gaps implements Saved {
     return [...this.#open.values()]
   }
 
-  get openCount(): number {
-    return this.#open.size
-  }
-
-  /** Of those the ones whose feeds heal. */
-  get healingCount(): number {
-    return this.open.filter(({ healUntilMs }) => healUntilMs !== undefined).length
-  }
-
   /** The newest gaps that have ended, the newest first. */
   latest(limit: number): Gap[] {
     return this.#ended.slice(-limit).reverse()
