@@ -32,10 +32,7 @@ const options = {
     seed: 1,
   },
   ...{ marketStepMs: limits.MARKET_STEP_MS_DEFAULT, silenceMs: limits.SILENCE_MS_DEFAULT },
-  ...{
-    waitMsMax: limits.STEP_WAIT_MS_MAX_DEFAULT,
-    tailMarketMs: 0,
-  },
+  ...{ waitMsMax: limits.STEP_WAIT_MS_MAX_DEFAULT, tailMarketMs: 0 },
   signal: new AbortController().signal,
   say: () => {},
 }

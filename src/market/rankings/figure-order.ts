@@ -21,6 +21,8 @@ export interface FigureOrderSources {
   fromMs(): number
   /** Whether time may have moved the figure of a token whose window began at `fromMs` before. */
   mayMove(slot: number, fromMs: number): boolean
+  /** A number that no order had before. */
+  nextVersion(): number
 }
 
 /**
@@ -39,8 +41,8 @@ export class FigureOrder {
   #movedAt = 0
   #moved: number[] = []
   #fromMs: number
-  /** Raised when the passing of time has changed the order. */
-  timeMoves = 0
+  /** Another one whenever the passing of time has changed the order. */
+  version: number
   /** Market time of its last reader. */
   usedAtMs: number
 
@@ -49,6 +51,7 @@ export class FigureOrder {
     this.keys = new Float64Array(sources.capacity)
     this.#state = new Uint8Array(sources.capacity)
     this.usedAtMs = nowMs
+    this.version = sources.nextVersion()
     this.#fromMs = sources.fromMs()
     for (let slot = 0; slot < sources.slotsUsed(); slot++)
       this.keys[slot] = sources.has(slot, 'all') ? this.#read(slot) : KEY_UNKNOWN
@@ -103,7 +106,7 @@ export class FigureOrder {
     const end = Math.min(this.#moved.length, this.#movedAt + movedMax)
     for (; this.#movedAt < end; this.#movedAt++) {
       const slot = this.#moved[this.#movedAt]
-      if ((this.#state[slot] & MOVED) !== 0 && this.#update(slot)) this.timeMoves++
+      if ((this.#state[slot] & MOVED) !== 0 && this.#update(slot)) this.version = this.#sources.nextVersion()
     }
     if (this.#movedAt === this.#moved.length && this.#movedAt > 0) {
       this.#moved = []

@@ -16,9 +16,7 @@ export class FigureOrders {
   readonly #orders: Record<FigureSort, FigureOrder | null> = recordFrom(FIGURE_SORTS, () => null)
   /** The same, without those that do not exist. */
   #kept: readonly FigureOrder[] = []
-  /** The sum of `timeMoves` of orders that were forgotten. */
-  #forgottenMoves = 0
-  #builtCount = 0
+  #versions = 0
 
   constructor(sources: FigureOrdersSources) {
     this.#sources = sources
@@ -62,18 +60,16 @@ export class FigureOrders {
         value: (slot) => figures.value(slot, figure, time.nowMs),
         fromMs: () => figures.fromMs(figure, time.nowMs),
         mayMove: (slot, fromMs) => figures.mayMove(slot, fromMs),
+        nextVersion: () => ++this.#versions,
       },
       time.nowMs,
     )
-    // No version of an earlier order of the figure comes a second time.
-    order.timeMoves = this.#forgottenMoves + ++this.#builtCount
     this.#orders[figure] = order
     this.#kept = [...this.#kept, order]
     return order
   }
 
   #forget(figure: FigureSort, order: FigureOrder): void {
-    this.#forgottenMoves += order.timeMoves
     this.#orders[figure] = null
     this.#kept = this.#kept.filter((other) => other !== order)
   }

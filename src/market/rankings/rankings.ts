@@ -89,7 +89,7 @@ export class Rankings implements Saved {
 
   /** Changes when time alone has changed the order by a sort. */
   versionOf(sort: Sort): number {
-    return isFigureSort(sort) ? this.figureOrders.read(sort).timeMoves : 0
+    return isFigureSort(sort) ? this.figureOrders.read(sort).version : 0
   }
 
   /** The keys of a sort by slot. Valid until the next event. */
