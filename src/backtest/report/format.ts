@@ -31,8 +31,6 @@ export const hitsOf = ({ hits }: Group): string => estimate(hits, percent)
 export const baseRateOf = ({ baseRate, hits }: Group): string =>
   baseRate === null || hits.mean === null ? '–' : percent(baseRate)
 
-const perHourOf = ({ perHour }: AgentFigures): string => perHour?.toFixed(1) ?? '–'
-
 /** A program's row of the summary, behind its name: XP, accepted, validated, rejected, tokens, median deviation, submissions an hour. */
 export const summaryCells = (agent: AgentFigures): string[] => [
   exactXp(agent.xp),
@@ -41,7 +39,7 @@ export const summaryCells = (agent: AgentFigures): string[] => [
   `${agent.rejected}`,
   `${agent.tokens}`,
   agent.deviationPct === null ? '–' : `${agent.deviationPct.median.toFixed(2)} %`,
-  perHourOf(agent),
+  agent.perHour?.toFixed(1) ?? '–',
 ]
 
 /** Which submissions of a program were refused without being compared; null: none were. */

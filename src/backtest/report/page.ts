@@ -1,7 +1,7 @@
 // The report as one page that needs no server and asks nobody for anything.
 import { OUTCOMES } from '../../schema/vocabulary.ts'
 import { AGENTS_DETAILED_MAX, PORTFOLIO_USD, STAKE_USD, TRADE_COST } from '../limits.ts'
-import { columnChart, dotChart, escapeText, stepChart } from './charts.ts'
+import { columnChart, dotChart, escapeText, type Series, stepChart } from './charts.ts'
 import type { AgentFigures, Report, Valued } from './figures.ts'
 import {
   baseRateOf,
@@ -58,14 +58,13 @@ export function pageReport(report: Report): string {
     ...market.notes,
     `${run.steps} steps in ${duration(run.playedMs)}, ${wholeNumber(run.speed)} times as fast as the market was; ${run.sentence}`,
   ]
+  const more = moreOf(agents)
+    .map((note) => `<p>${note}</p>`)
+    .join('')
   return `<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'"><title>${escapeText(title)}</title>
 <style>${STYLE}</style><h1>${escapeText(title)}</h1>${notes.map((note) => `<p>${escapeText(note)}</p>`).join('')}
-${summary(agents)}${moreOf(agents)
-  .map((note) => `<p>${note}</p>`)
-  .join(
-    '',
-  )}${sharedCharts(detailed)}${detailed.agents.map((agent) => agentSection(agent, detailed)).join('')}${method()}</html>\n`
+${summary(agents)}${more}${sharedCharts(detailed)}${detailed.agents.map((agent) => agentSection(agent, detailed)).join('')}${method()}</html>\n`
 }
 
 const summary = (agents: readonly AgentFigures[]): string =>
@@ -90,19 +89,14 @@ const summary = (agents: readonly AgentFigures[]): string =>
 
 function sharedCharts({ agents, market }: Report): string {
   const span = { fromMs: market.fromMs, toMs: market.toMs }
-  const named = agents.map(({ name }, index) => ({ name, colour: colourOf(index) }))
-  const xp = agents.map(({ name, xpCurve }, index) => ({
-    name,
-    colour: colourOf(index),
-    points: xpCurve.map(({ atMs, xp: value }) => ({ atMs, value })),
-  }))
-  const values = agents.map(({ name, portfolio }, index) => ({
-    name,
-    colour: colourOf(index),
-    points: portfolio?.curve.map(({ atMs, usd: value }) => ({ atMs, value })) ?? [],
-  }))
+  const seriesOf = (pointsOf: (agent: AgentFigures) => Series['points']): Series[] =>
+    agents.map((agent, index) => ({ name: agent.name, colour: colourOf(index), points: pointsOf(agent) }))
+  const xp = seriesOf(({ xpCurve }) => xpCurve.map(({ atMs, xp: value }) => ({ atMs, value })))
+  const values = seriesOf(
+    ({ portfolio }) => portfolio?.curve.map(({ atMs, usd: value }) => ({ atMs, value })) ?? [],
+  )
   const money = { ...span, toMs: market.playedToMs, start: PORTFOLIO_USD }
-  return `<h2>Over time</h2>${key(named)}<h3>XP</h3>${stepChart('XP over time', xp, { ...span, start: 0 })}
+  return `<h2>Over time</h2>${key(xp)}<h3>XP</h3>${stepChart('XP over time', xp, { ...span, start: 0 })}
 <h3>Paper portfolio, USD</h3>${stepChart('Value of a paper portfolio over time', values, money)}`
 }
 
@@ -116,7 +110,7 @@ function agentSection(agent: AgentFigures, { agents, market }: Report): string {
     colour: OUTCOME_COLOURS[outcome],
     name: `${outcome}, ${deviationPct.toFixed(2)} %`,
   }))
-  const high = Math.max(1, Math.min(100, ...[agent.deviationPct?.max ?? 1]))
+  const high = Math.max(1, Math.min(100, agent.deviationPct?.max ?? 1))
   const end = endOf(agent)
   const refused = refusedOf(agent)
   const { bullish, bearish, neutral } = agent.bySentiment

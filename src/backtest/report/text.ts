@@ -67,22 +67,20 @@ function agentText(agent: AgentFigures): string[] {
   const groups = agent.groups.filter(({ ret }) => ret.count > 0)
   const calls = agent.isBaseline
     ? []
-    : [
-        ...['best', 'worst'].flatMap((which) => [
-          `  ${which} calls, ${portfolio.horizon} later`,
-          table(
-            ['call', 'token', 'said', 'gain'],
-            (which === 'best' ? agent.best : agent.worst)
-              .slice(0, LISTED)
-              .map(({ analysisId, symbol, sentiment, score, gain }) => [
-                analysisId,
-                printable(symbol),
-                `${sentiment} ${score}`,
-                signedPercent(gain),
-              ]),
-          ),
-        ]),
-      ]
+    : (['best', 'worst'] as const).flatMap((which) => [
+        `  ${which} calls, ${portfolio.horizon} later`,
+        table(
+          ['call', 'token', 'said', 'gain'],
+          agent[which]
+            .slice(0, LISTED)
+            .map(({ analysisId, symbol, sentiment, score, gain }) => [
+              analysisId,
+              printable(symbol),
+              `${sentiment} ${score}`,
+              signedPercent(gain),
+            ]),
+        ),
+      ])
   return [
     ...head,
     table(
