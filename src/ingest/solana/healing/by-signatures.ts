@@ -1,6 +1,6 @@
 // What was missed, transaction by transaction: cheaper than blocks where few of them have any.
 import { AMM_PROGRAM, PUMP_PROGRAM } from '../programs.ts'
-import type { History, PastFault, PastSignature } from './history.ts'
+import type { History, Past, PastSignature } from './history.ts'
 
 export interface SignatureQuestion {
   fromSlot: number
@@ -11,18 +11,15 @@ export interface SignatureQuestion {
   isTaken(signature: string): boolean
 }
 
-export type SignatureList =
-  | { kind: 'list'; signatures: PastSignature[] }
-  /** It would take more requests than it may. */
-  | { kind: 'too_many' }
-  | { kind: 'fault'; fault: PastFault }
-
 /**
  * The transactions of both programs in these slots that have to be fetched, oldest first. Swaps of every pool name the program of the
  * pools, so that no pool is asked for by itself. That the list is whole is known where that of each program goes back to before its first
  * slot, or to a transaction that was taken.
  */
-export async function listSignatures(history: History, question: SignatureQuestion): Promise<SignatureList> {
+export async function listSignatures(
+  history: History,
+  question: SignatureQuestion,
+): Promise<Past<PastSignature[]>> {
   const { fromSlot, beforeSlot, requestsMax, isTaken } = question
   const lists: PastSignature[][] = []
   let pages = 0
@@ -32,9 +29,9 @@ export async function listSignatures(history: History, question: SignatureQuesti
     let isWhole = false
     for (let before: string | null = null, isOpen = true; isOpen; ) {
       const count = lists.reduce((sum, each) => sum + each.length, 0)
-      if (++pages + count > requestsMax) return { kind: 'too_many' }
+      if (++pages + count > requestsMax) return { ok: false, fault: 'over' }
       const page = await history.signatures(program, before)
-      if (!page.ok) return { kind: 'fault', fault: page.fault }
+      if (!page.ok) return page
       for (const each of page.value) {
         const isKnown = each.slot < fromSlot || isTaken(each.signature)
         isWhole ||= isKnown
@@ -45,15 +42,15 @@ export async function listSignatures(history: History, question: SignatureQuesti
       isOpen = oldest !== undefined && oldest.slot >= fromSlot && oldest.signature !== before
       before = oldest?.signature ?? null
     }
-    if (!isWhole) return { kind: 'fault', fault: 'pruned' }
+    if (!isWhole) return { ok: false, fault: 'pruned' }
   }
   const [curves, pools] = lists.map((list) => list.reverse())
-  const signatures = merged(curves, pools)
-  return pages + signatures.length > requestsMax ? { kind: 'too_many' } : { kind: 'list', signatures }
+  const value = merged(curves, pools)
+  return pages + value.length > requestsMax ? { ok: false, fault: 'over' } : { ok: true, value }
 }
 
 /** Two lists as one, each in its order; what both have stands once. Of one slot the first list comes first. */
-export function merged(first: readonly PastSignature[], second: readonly PastSignature[]): PastSignature[] {
+function merged(first: readonly PastSignature[], second: readonly PastSignature[]): PastSignature[] {
   const places = new Map(second.map(({ signature }, place) => [signature, place]))
   const both: PastSignature[] = []
   let next = 0

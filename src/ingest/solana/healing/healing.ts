@@ -412,17 +412,17 @@ export class Healing {
       requestsMax: requestsMax ?? Number.POSITIVE_INFINITY,
       isTaken: (signature) => this.#handlers.isTaken(signature),
     })
-    if (list.kind !== 'list') {
-      if (requestsMax !== null || (list.kind === 'fault' && list.fault === 'over')) return false
-      this.#miss(work, list.kind === 'fault' ? list.fault : 'refused')
+    if (!list.ok) {
+      if (requestsMax !== null || list.fault === 'over') return false
+      this.#miss(work, list.fault)
       this.#advance(work, beforeSlot - 1, 0)
       return true
     }
     work.by = 'signatures'
-    let left = list.signatures.length
+    let left = list.value.length
     work.requestsLeft = left
     const isThere = await inOrder(
-      list.signatures,
+      list.value,
       ({ signature }) => history.transaction(signature),
       async ({ slot }, past) => {
         if (past.ok) this.#take(work, { ...past.value, slot })

@@ -22,9 +22,9 @@ import {
   type TransactionAnswer,
 } from '../transaction-events.ts'
 
-/** Why something of the past cannot be had. `over`: there was no time left to ask for it. */
+/** Why something of the past cannot be had. `over`: there was no time left to ask for it, or it would take too many requests. */
 export type PastFault = 'pruned' | 'refused' | 'over'
-export type Past<Value> = { ok: true; value: Value } | { ok: false; fault: PastFault; message: string }
+export type Past<Value> = { ok: true; value: Value } | { ok: false; fault: PastFault }
 
 export interface PastTransaction {
   signature: string
@@ -167,13 +167,12 @@ export class History {
         if (nowMs - failingSinceMs >= HEAL_AWAY_MS_MAX) this.#away.add(endpoint)
         if (this.#away.has(endpoint)) tries[endpoint] = Number.POSITIVE_INFINITY
       }
-      const message = answer.ok ? `${rpc.host} has no ${method}` : answer.message
       // An endpoint that keeps less than another has not said what the other has.
       if (tries.every((count) => count >= FETCH_ATTEMPTS_MAX))
-        return { ok: false, fault: isPruned ? 'pruned' : 'refused', message }
+        return { ok: false, fault: isPruned ? 'pruned' : 'refused' }
       const retryMs = verdict === 'again' ? backoffMs(attempt, FETCH_RETRY_MS, HEAL_RETRY_MS_MAX) : 0
       await this.#source.wait(isCounted ? FETCH_RETRY_MS : retryMs, this.#signal)
     }
-    return { ok: false, fault: 'over', message: 'there is no time left' }
+    return { ok: false, fault: 'over' }
   }
 }
