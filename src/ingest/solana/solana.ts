@@ -143,7 +143,7 @@ export class SolanaFeed implements Feed {
     const { source, healMs = 0, heldBytesMax, room } = this.#options
     const { log, stopping } = this.#parts
     const link = this.#parts.linkOf()
-    return new Healing({ source, link, log, healMs, heldBytesMax, room }, stopping.signal, {
+    return new Healing({ source, signal: stopping.signal, link, log, healMs, heldBytesMax, room }, {
       take: (told) => this.#take(told, false),
       isTaken: (signature) => this.#seen.isTaken(signature),
       forgetOrder: () => this.#events.order.forget(),

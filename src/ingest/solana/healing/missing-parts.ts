@@ -6,7 +6,7 @@ export type MissingReason = MissingPart['reason']
 export class MissingParts {
   parts: MissingPart[] = []
   /** Nothing is missing until this time but for the parts, Unix ms. */
-  wholeToMs: number
+  #wholeToMs: number
   #open: MissingReason | null = null
   #toldCount = 0
   readonly #sinceMs: number
@@ -14,11 +14,7 @@ export class MissingParts {
   /** @param sinceMs when the gap began */
   constructor(sinceMs: number) {
     this.#sinceMs = sinceMs
-    this.wholeToMs = sinceMs
-  }
-
-  get isOpen(): boolean {
-    return this.#open !== null
+    this.#wholeToMs = sinceMs
   }
 
   /** Something could not be had that comes next. @returns whether something was had before it */
@@ -30,13 +26,16 @@ export class MissingParts {
 
   /** What is of this time was had. */
   had(timeMs: number): void {
-    this.#end(timeMs)
-    this.wholeToMs = Math.max(this.wholeToMs, timeMs)
+    this.close(timeMs)
+    this.#wholeToMs = Math.max(this.#wholeToMs, timeMs)
   }
 
-  /** Nothing more is fetched: what is still missing is so until this time. */
+  /** What is missing at present is so until this time. */
   close(toMs: number): void {
-    this.#end(toMs)
+    if (this.#open === null) return
+    const fromMs = this.#wholeToMs
+    this.parts.push({ fromMs, toMs: Math.max(fromMs, toMs), reason: this.#open })
+    this.#open = null
   }
 
   /** Nothing of the gap was had in time. */
@@ -49,12 +48,5 @@ export class MissingParts {
     const untold = this.parts.slice(this.#toldCount)
     this.#toldCount = this.parts.length
     return untold
-  }
-
-  #end(toMs: number): void {
-    if (this.#open === null) return
-    const fromMs = this.wholeToMs
-    this.parts.push({ fromMs, toMs: Math.max(fromMs, toMs), reason: this.#open })
-    this.#open = null
   }
 }
