@@ -30,7 +30,7 @@ export async function openCsv(options: SourceOptions): Promise<TradeFile> {
     const columns = resolveColumns(mapping, names, symbol)
     const rows = new CsvRows(dialect, names, columns, options)
     const batches = rows.read(lines.slice(rowsFrom), blocks)
-    return { rowsTotal: null, columns: names, isLastWhole: () => false, batches, close }
+    return { rowsTotal: null, isLastWhole: () => false, batches, close }
   } catch (error) {
     await close()
     throw error

@@ -20,8 +20,7 @@ export async function openJson(options: SourceOptions): Promise<TradeFile> {
     const names = new Set<string>()
     for (const record of records) addNames(record, names)
     const rows = new JsonRows(names, options)
-    const isLastWhole = () => rows.isLastWhole
-    return { rowsTotal: null, columns: [...names], isLastWhole, batches: rows.read(head, items), close }
+    return { rowsTotal: null, isLastWhole: () => rows.isLastWhole, batches: rows.read(head, items), close }
   } catch (error) {
     await close()
     throw error

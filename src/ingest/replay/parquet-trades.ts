@@ -73,7 +73,7 @@ async function openTable(
       await close()
     }
   }
-  return { rowsTotal: await countParquetRows(connection, path), columns: names, batches: readBatches() }
+  return { rowsTotal: await countParquetRows(connection, path), batches: readBatches() }
 }
 
 const toRaw = (value: unknown): RawValue =>

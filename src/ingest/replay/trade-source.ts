@@ -13,8 +13,6 @@ export interface SourceOptions {
 export interface TradeFile {
   /** Null for formats whose rows cannot be counted without reading them. */
   rowsTotal: number | null
-  /** The names of the columns. */
-  columns: readonly string[]
   /**
    * Whether the row that was read last is all of one, whatever is wrong with it: of one that is not, the file may have broken off within
    * it. Not there: no row of the format can be a part.

@@ -46,7 +46,6 @@ export interface Mint {
   supply: bigint
 }
 
-/** What is known of an account: its value, or null where it is not what it was asked as. */
 interface Wanted {
   address: string
   /** It exists in this slot: a node that has not come so far says nothing by not having it. */
@@ -66,12 +65,9 @@ export type Read = (account: Account | null | undefined, slot: number | null) =>
 export class Accounts {
   #queue: Wanted[] = []
   #running: Promise<void> | null = null
-  asked = 0
-  missing = 0
   readonly #rpc: Pick<Rpc, 'call'>
   readonly #signal: AbortSignal
   readonly #commitment: string
-
   readonly #collectMs: number
 
   constructor(
@@ -94,7 +90,6 @@ export class Accounts {
   /** @param read is called once. @param since the slot in which something has named the account */
   want(address: string, read: Read, since = 0): void {
     if (this.#queue.length >= ACCOUNTS_WAITING_MAX) {
-      this.missing++
       queueMicrotask(() => read(undefined, null))
       return
     }
@@ -112,7 +107,6 @@ export class Accounts {
   }
 
   async #askBatch(batch: Wanted[]): Promise<void> {
-    this.asked += batch.length
     const parameters = [
       batch.map(({ address }) => address),
       { encoding: 'base64', commitment: this.#commitment },
@@ -126,10 +120,8 @@ export class Accounts {
       const account = isBehind ? undefined : accounts?.[index]
       wanted.attempts++
       const attemptsMax = isBehind ? ACCOUNT_BEHIND_ATTEMPTS_MAX : ACCOUNT_ATTEMPTS_MAX
-      if (account !== undefined || wanted.attempts >= attemptsMax) {
-        if (account == null) this.missing++
-        wanted.read(account, slot)
-      } else this.#queue.push(wanted)
+      if (account !== undefined || wanted.attempts >= attemptsMax) wanted.read(account, slot)
+      else this.#queue.push(wanted)
     }
   }
 }
