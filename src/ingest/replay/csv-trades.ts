@@ -20,7 +20,6 @@ import type { SourceOptions, TradeFile } from './trade-source.ts'
 export async function openCsv(options: SourceOptions): Promise<TradeFile> {
   const { path, mapping, symbol } = options
   const blocks = readLines(path)
-  const close = async (): Promise<void> => void (await blocks.return(undefined))
   try {
     const lines = await readHead(blocks, TRADE_SAMPLE_LINES)
     const first = lines.findIndex((line) => line.trim() !== '' && !line.startsWith('#'))
@@ -30,9 +29,9 @@ export async function openCsv(options: SourceOptions): Promise<TradeFile> {
     const columns = resolveColumns(mapping, names, symbol)
     const rows = new CsvRows(dialect, names, columns, options)
     const batches = rows.read(lines.slice(rowsFrom), blocks)
-    return { rowsTotal: null, isLastWhole: () => false, batches, close }
+    return { rowsTotal: null, isLastWhole: () => false, batches }
   } catch (error) {
-    await close()
+    await blocks.return(undefined)
     throw error
   }
 }
@@ -96,17 +95,21 @@ class CsvRows {
 
   async *read(head: string[], blocks: AsyncGenerator<string[]>): AsyncGenerator<TradeBatch> {
     let lines = head
-    for (let isEnd = false; !isEnd; ) {
-      const next = await blocks.next()
-      isEnd = next.done === true
-      const { records, rest } = readRecords(lines, this.#dialect, isEnd)
-      for (const record of records) {
-        this.#add(record)
-        if (this.#builder.isFull) yield this.#builder.finish()
+    try {
+      for (let isEnd = false; !isEnd; ) {
+        const next = await blocks.next()
+        isEnd = next.done === true
+        const { records, rest } = readRecords(lines, this.#dialect, isEnd)
+        for (const record of records) {
+          this.#add(record)
+          if (this.#builder.isFull) yield this.#builder.finish()
+        }
+        if (next.done !== true) lines = rest.length === 0 ? next.value : [...rest, ...next.value]
       }
-      if (next.done !== true) lines = rest.length === 0 ? next.value : [...rest, ...next.value]
+      if (!this.#builder.isEmpty) yield this.#builder.finish()
+    } finally {
+      await blocks.return(undefined)
     }
-    if (!this.#builder.isEmpty) yield this.#builder.finish()
   }
 
   #add(record: CsvRecord): void {

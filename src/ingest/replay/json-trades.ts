@@ -12,7 +12,6 @@ import type { RawValue } from './trade-values.ts'
 /** Opens a file of JSON, a record a line or one value. @throws StoreError `invalid` */
 export async function openJson(options: SourceOptions): Promise<TradeFile> {
   const items = readJsonItems(options.path, readLines(options.path))
-  const close = async (): Promise<void> => void (await items.return(undefined))
   try {
     const head = await readHead(items, TRADE_SAMPLE_RECORDS)
     const records = head.filter((item) => typeof item !== 'string')
@@ -20,9 +19,9 @@ export async function openJson(options: SourceOptions): Promise<TradeFile> {
     const names = new Set<string>()
     for (const record of records) addNames(record, names)
     const rows = new JsonRows(names, options)
-    return { rowsTotal: null, isLastWhole: () => rows.isLastWhole, batches: rows.read(head, items), close }
+    return { rowsTotal: null, isLastWhole: () => rows.isLastWhole, batches: rows.read(head, items) }
   } catch (error) {
-    await close()
+    await items.return(undefined)
     throw error
   }
 }
@@ -74,16 +73,20 @@ class JsonRows {
   }
 
   async *read(head: JsonItem[], items: AsyncGenerator<JsonItem[]>): AsyncGenerator<TradeBatch> {
-    for (let block = head; ; ) {
-      for (const item of block) {
-        this.#add(item)
-        if (this.#builder.isFull) yield this.#builder.finish()
+    try {
+      for (let block = head; ; ) {
+        for (const item of block) {
+          this.#add(item)
+          if (this.#builder.isFull) yield this.#builder.finish()
+        }
+        const next = await items.next()
+        if (next.done === true) break
+        block = next.value
       }
-      const next = await items.next()
-      if (next.done === true) break
-      block = next.value
+      if (!this.#builder.isEmpty) yield this.#builder.finish()
+    } finally {
+      await items.return(undefined)
     }
-    if (!this.#builder.isEmpty) yield this.#builder.finish()
   }
 
   #add(item: JsonItem): void {

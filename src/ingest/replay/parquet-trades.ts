@@ -18,17 +18,11 @@ export async function openParquet(options: SourceOptions): Promise<TradeFile> {
     memory_limit: TRADE_FILE_MEMORY_LIMIT,
     preserve_insertion_order: 'true',
   })
-  let isClosed = false
-  const close = async (): Promise<void> => {
-    if (isClosed) return
-    isClosed = true
-    database.close()
-  }
   try {
     await database.connection.run("SET TimeZone = 'UTC'")
-    return { ...(await openTable(database.connection, options, close)), close }
+    return await openTable(database.connection, options, database.close)
   } catch (error) {
-    await close()
+    database.close()
     throw error
   }
 }
@@ -36,8 +30,8 @@ export async function openParquet(options: SourceOptions): Promise<TradeFile> {
 async function openTable(
   connection: DuckDBConnection,
   { path, mapping, symbol, batchRows }: SourceOptions,
-  close: () => Promise<void>,
-): Promise<Omit<TradeFile, 'close'>> {
+  close: () => void,
+): Promise<TradeFile> {
   const table = `read_parquet(${literal(path)}, binary_as_string = true)`
   const available = await readColumns(connection, path, table)
   const names = available.map(({ name }) => name)
@@ -70,7 +64,7 @@ async function openTable(
       }
       if (!builder.isEmpty) yield builder.finish()
     } finally {
-      await close()
+      close()
     }
   }
   return { rowsTotal: await countParquetRows(connection, path), batches: readBatches() }

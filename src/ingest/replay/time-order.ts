@@ -2,18 +2,16 @@
 import { TRADE_BATCH_ROWS, TRADE_ORDER_LAG_MS, TRADE_ORDER_ROWS_MAX } from '../limits.ts'
 import type { RowFault, Side, TradeBatch } from './trade-batch.ts'
 import { invalid } from './trade-columns.ts'
-import type { TradeFile } from './trade-source.ts'
 
 /**
  * Batches in the order of time. A file of up to TRADE_ORDER_ROWS_MAX rows is sorted where it has to be; a longer one is passed on
  * as it is.
- * It is closed at the end, or when the iteration is left early.
  * @param path for the error.
  * @param describe what is thrown where the source fails.
  * @throws StoreError `invalid` where a longer file is not in order at its beginning: the market would refuse its rows as late.
  */
 export async function* inTimeOrder(
-  { batches, close }: Pick<TradeFile, 'batches' | 'close'>,
+  batches: AsyncGenerator<TradeBatch>,
   path: string,
   describe: (error: unknown) => Error,
 ): AsyncGenerator<TradeBatch> {
@@ -43,7 +41,6 @@ export async function* inTimeOrder(
     throw describe(error)
   } finally {
     await batches.return(undefined)
-    await close()
   }
 }
 

@@ -104,8 +104,7 @@ export async function openTradeFile(options: TradeFileOptions): Promise<TradeFil
     error instanceof StoreError ? error : invalid(`${path} cannot be read ${what}: ${errorMessage(error)}`)
   try {
     const file = await OPEN[format]({ path, mapping, symbol, batchRows })
-    const whole = { ...file, batches: untilWholeEnd(file, path) }
-    const batches = inTimeOrder(whole, path, (error) => describe(error, 'to its end'))
+    const batches = inTimeOrder(untilWholeEnd(file, path), path, (error) => describe(error, 'to its end'))
     return { ...file, batches }
   } catch (error) {
     throw describe(error, `as ${format}`)

@@ -20,6 +20,4 @@ export interface TradeFile {
   isLastWhole?(): boolean
   /** May be iterated once. Closes the file at its end, or when the iteration is left early. */
   batches: AsyncGenerator<TradeBatch>
-  /** Closes a file that is not read. May be called more than once. */
-  close(): Promise<void>
 }
