@@ -105,9 +105,8 @@ export const PROVIDER_PAUSE_MS_MAX = 60_000
 /** The in-memory DuckDB that reads trade files. */
 export const TRADE_FILE_THREADS = 2
 export const TRADE_FILE_MEMORY_LIMIT = '1GB'
-/** Rows of one batch of trades by default. */
+/** Rows of one batch of trades. */
 export const TRADE_BATCH_ROWS = 65_536
-export const TRADE_BATCH_ROWS_MAX = 1_048_576
 /** Distinct symbols of one trade file. Reading a file with more fails. */
 export const TRADE_SYMBOLS_MAX = 1_000_000
 /** A trade file with no more rows is put in the order of its times; a longer one must be in order. */
@@ -133,4 +132,3 @@ assert(
   UPSTREAM_KEYS_PER_MESSAGE_MAX <= UPSTREAM_TRADE_KEYS_MAX,
   'a message names at most the subscribed tokens',
 )
-assert(TRADE_BATCH_ROWS <= TRADE_BATCH_ROWS_MAX, 'the default batch is allowed')

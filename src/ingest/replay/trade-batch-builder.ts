@@ -1,7 +1,7 @@
 import { recordFrom } from '../../lib/record.ts'
 import { truncateText } from '../../lib/text/truncate-text.ts'
 import type { StoreError } from '../../store/errors.ts'
-import { TRADE_BATCH_ROWS, TRADE_BATCH_ROWS_MAX, TRADE_SYMBOLS_MAX } from '../limits.ts'
+import { TRADE_SYMBOLS_MAX } from '../limits.ts'
 import type { RowFault, Side, TradeBatch } from './trade-batch.ts'
 import { invalid, type TradeColumns } from './trade-columns.ts'
 import { type RawValue, readNumber, readTime, SideReader } from './trade-values.ts'
@@ -163,12 +163,6 @@ const emptyBatch = (rows: number) => ({
   tx: [] as (string | null)[],
   faults: new Map<number, RowFault>(),
 })
-
-/** @throws StoreError `invalid` */
-export function checkBatchRows(batchRows = TRADE_BATCH_ROWS): number {
-  if (Number.isInteger(batchRows) && batchRows > 0 && batchRows <= TRADE_BATCH_ROWS_MAX) return batchRows
-  throw invalid(`batchRows must be a whole number from 1 to ${TRADE_BATCH_ROWS_MAX}`)
-}
 
 const textOf = (value: RawValue): string | null => (value === null || value === '' ? null : String(value))
 

@@ -8,7 +8,6 @@ import { openJson } from './json-trades.ts'
 import { openParquet } from './parquet-trades.ts'
 import { inTimeOrder } from './time-order.ts'
 import type { TradeBatch } from './trade-batch.ts'
-import { checkBatchRows } from './trade-batch-builder.ts'
 import { invalid } from './trade-columns.ts'
 import type { SourceOptions, TradeFile } from './trade-source.ts'
 
@@ -95,8 +94,7 @@ function detectFormat(path: string): Format {
 
 /** Opens a file of trades. @throws StoreError `invalid` when the file cannot be read or does not fit the mapping. */
 export async function openTradeFile(options: TradeFileOptions): Promise<TradeFile> {
-  const { path, mapping = {}, symbol = null } = options
-  const batchRows = checkBatchRows(options.batchRows ?? TRADE_BATCH_ROWS)
+  const { path, mapping = {}, symbol = null, batchRows = TRADE_BATCH_ROWS } = options
   const format = detectFormat(path)
   const entry = await stat(path).catch(() => null)
   if (entry?.isFile() !== true) throw invalid(`there is no file ${path}`)
