@@ -37,8 +37,8 @@ export interface UpstreamHandlers {
 /** Why a connection is over. */
 export interface UpstreamEnd {
   reason: string
-  /** How long the upstream asks to wait before the next attempt, ms; null where it does not. */
-  retryAfterMs: number | null
+  /** How long the upstream asks to wait before the next attempt, ms; null or not there: it does not. */
+  retryAfterMs?: number | null
 }
 
 export interface Reconnects {
@@ -82,7 +82,8 @@ export class UpstreamSocket {
   #retryAfterMs: number | null = null
   #isPingOpen = false
 
-  constructor(address: string, handlers: UpstreamHandlers, timing: UpstreamTiming = UPSTREAM_TIMING) {
+  /** @param signal ends it */
+  constructor(address: string, handlers: UpstreamHandlers, signal: AbortSignal, timing: UpstreamTiming) {
     this.#handlers = handlers
     // No compression: a small frame could expand to a large one, and frames are small anyway.
     this.#socket = new ws.WebSocket(address, {
@@ -113,13 +114,17 @@ export class UpstreamSocket {
     this.#socket.on('ping', () => this.#onPeerActive())
     this.#socket.on('pong', () => this.#onPeerActive())
     this.#socket.on('error', (error) => this.end(error.message))
+    const stop = () => this.end('stopped')
     this.ended = new Promise((resolve) => {
       this.#socket.on('close', (code) => {
+        signal.removeEventListener('abort', stop)
         for (const timer of this.#timers) clearTimeout(timer)
         const reason = this.#reason ?? `closed by the upstream (${code})`
         resolve({ reason, retryAfterMs: this.#retryAfterMs })
       })
     })
+    signal.addEventListener('abort', stop)
+    if (signal.aborted) stop()
   }
 
   /** Sends text if the connection is open, and ends it when too much is unsent. */

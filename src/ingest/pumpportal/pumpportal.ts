@@ -84,10 +84,7 @@ export class PumpPortal implements Feed {
     const { signal } = this.#parts.stopping
     this.#link.lose(this.#wholeUntilMs, this.#parts.clock.now())
     while (!signal.aborted) {
-      const end = await this.#connectOnce().catch((error) => ({
-        reason: errorMessage(error),
-        retryAfterMs: null,
-      }))
+      const end = await this.#connectOnce().catch((error) => ({ reason: errorMessage(error) }))
       if (!signal.aborted) this.#onClose(end)
       this.#firstAttempt.resolve()
       await wait(reconnectMs(this.#attempt++, end, this.#options), signal)
@@ -97,7 +94,6 @@ export class PumpPortal implements Feed {
 
   /** Connects once. Resolves when the socket is closed again. */
   async #connectOnce(): Promise<UpstreamEnd> {
-    const { signal } = this.#parts.stopping
     const socket = new UpstreamSocket(
       this.#address,
       {
@@ -105,13 +101,10 @@ export class PumpPortal implements Feed {
         onFrame: (text) => this.#onFrame(socket, text),
         onHandlerError: (error) => this.#parts.noteFault(error),
       },
+      this.#parts.stopping.signal,
       this.#timing,
     )
-    const stop = () => socket.end('stopped')
-    signal.addEventListener('abort', stop)
-    const end = await socket.ended
-    signal.removeEventListener('abort', stop)
-    return end
+    return socket.ended
   }
 
   #onOpen(socket: UpstreamSocket): void {

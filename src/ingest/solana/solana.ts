@@ -167,10 +167,7 @@ export class SolanaFeed implements Feed {
         ]
     try {
       while (!signal.aborted) {
-        const end = await this.#connectOnce().catch((error) => ({
-          reason: errorMessage(error),
-          retryAfterMs: null,
-        }))
+        const end = await this.#connectOnce().catch((error) => ({ reason: errorMessage(error) }))
         if (!signal.aborted) this.#onClose(end)
         this.#firstAttempt.resolve()
         if (this.#source.hasEnd) break
@@ -189,7 +186,7 @@ export class SolanaFeed implements Feed {
     const { signal } = this.#parts.stopping
     // Subscriptions may be served while calls are not: nothing is asked before them that is known.
     const refusal = this.#isOfChain ? null : await this.#checkChain()
-    if (refusal !== null) return { reason: refusal, retryAfterMs: null }
+    if (refusal !== null) return { reason: refusal }
     const pricesAsked = this.#askPrices()
     if (!this.#prices.isKnownAt(this.#clock.now())) await within(PRICE_WAIT_MS, pricesAsked)
     const openedAtMs = this.#clock.monotonicMs()
@@ -262,7 +259,7 @@ export class SolanaFeed implements Feed {
         if (account !== undefined) this.#onPriceAccount(topic, account)
       },
       onUnknown: () => this.#parts.counters.countRejected('unknown_frame'),
-      onNext: (reason) => this.#onClose({ reason, retryAfterMs: null }, false),
+      onNext: (reason) => this.#onClose({ reason }, false),
       onRefused: (topic, message) => this.#onRefused(topic, message),
       onHandlerError: (error) => this.#parts.noteFault(error),
     }

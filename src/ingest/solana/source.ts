@@ -107,10 +107,7 @@ export class LiveSource implements ChainSource {
     try {
       // Calls and subscriptions may be at other endpoints. One that answers no calls is believed.
       if ((await this.rpc.isOfChain({ url: callsUrl, host }, signal)) === false)
-        return {
-          reason: `${host} is an endpoint of another chain than Solana's mainnet`,
-          retryAfterMs: null,
-        }
+        return { reason: `${host} is an endpoint of another chain than Solana's mainnet` }
       return await subscribe(url, commitment, { ...handlers, onSubscribed }, signal, this.#options, onFrame)
     } finally {
       // One that has served is tried first again; one that has not gives way to the next.

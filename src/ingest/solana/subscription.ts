@@ -240,6 +240,7 @@ export async function subscribe(
       },
       onHandlerError: handlers.onHandlerError,
     },
+    signal,
     {
       connectMsMax: UPSTREAM_CONNECT_MS_MAX,
       pingMs: UPSTREAM_PING_MS,
@@ -247,13 +248,8 @@ export async function subscribe(
       frameBytesMax: FRAME_BYTES_MAX,
     },
   )
-  const stop = () => end('stopped')
-  signal.addEventListener('abort', stop)
-  // It may have aborted before: while prices were asked for, or the chain of the endpoint.
-  if (signal.aborted) stop()
   const ended = await socket.ended
   for (const timer of [pulse, pause]) clearTimeout(timer)
-  signal.removeEventListener('abort', stop)
   const [silent] = [...heard.values()].sort((a, b) => a.atMs - b.atMs)
   if (silent === undefined) return ended
   return { ...ended, silentMs: Math.ceil(performance.now() - silent.atMs), silentSlot: silent.slot }

@@ -261,7 +261,7 @@ class TapeSource implements ChainSource {
       await this.#play(line, frames, signal)
       await settled()
     }
-    return { reason: 'the tape has ended', retryAfterMs: null }
+    return { reason: 'the tape has ended' }
   }
 
   async #play(

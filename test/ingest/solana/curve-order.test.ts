@@ -93,7 +93,7 @@ describe('a trade whose predecessor is missing', () => {
 
   it('goes on at once in the feed when it can wait no longer', async () => {
     const connected = Promise.withResolvers<SubscriptionHandlers>()
-    const ended = Promise.withResolvers<{ reason: string; retryAfterMs: null }>()
+    const ended = Promise.withResolvers<{ reason: string }>()
     const call = () => Promise.resolve({ ok: false, fault: 'unreachable', message: '' } as const)
     const genesis = (method: string) =>
       method === 'getGenesisHash' ? Promise.resolve({ ok: true, result: MAINNET_GENESIS } as const) : call()
@@ -129,7 +129,7 @@ describe('a trade whose predecessor is missing', () => {
     const { slot, signature, logs: lines } = world.trade(world.tokens[0])
     onLogs({ slot, signature, failed: false, lines }, 'pump')
     expect(sink.data.flatMap((event) => (event.type === 'trade' ? [event.tx] : []))).toEqual([signature])
-    ended.resolve({ reason: 'it is over', retryAfterMs: null })
+    ended.resolve({ reason: 'it is over' })
     await feed.stop()
   })
 })

@@ -132,10 +132,10 @@ export class SimulatedChain implements ChainSource {
 
   connect(handlers: SubscriptionHandlers, signal: AbortSignal): Promise<UpstreamEnd & Silence> {
     const { promise, resolve } = Promise.withResolvers<UpstreamEnd & Silence>()
-    if (this.#isAway()) return Promise.resolve({ reason: 'nobody answers', retryAfterMs: null })
+    if (this.#isAway()) return Promise.resolve({ reason: 'nobody answers' })
     const end = (reason: string) => {
       this.#connection = null
-      resolve({ reason, retryAfterMs: null })
+      resolve({ reason })
     }
     signal.addEventListener('abort', () => end('stopped'))
     this.#connection = { reader: new FrameReader(handlers, end), handlers, end }
