@@ -130,18 +130,9 @@ export class Pools {
   #resolve(entry: Entry): void {
     const { mints } = entry
     if (mints === undefined) return
-    if (mints === null || this.#isUnwanted(entry)) {
-      this.#letGo(entry)
-      return
-    }
-    const missing = [mints.baseMint, mints.quoteMint].filter(
-      (mint) => this.#mints.decimals(mint) === undefined,
-    )
-    if (missing.length === 0) {
-      entry.pool ??= poolOf(mints.baseMint, mints.quoteMint, (mint) => this.#mints.decimals(mint))
-      this.#letGo(entry)
-      return
-    }
+    const asked = mints === null || this.#isUnwanted(entry) ? [] : [mints.baseMint, mints.quoteMint]
+    const missing = asked.filter((mint) => this.#mints.decimals(mint) === undefined)
+    if (missing.length === 0) this.#letGo(entry)
     let left = missing.length
     let isHad = true
     for (const mint of missing)
@@ -149,12 +140,8 @@ export class Pools {
         left--
         isHad &&= account !== undefined
         if (left > 0) return
-        if (!isHad && entry.pool === undefined) {
-          this.#drop(entry)
-          return
-        }
-        entry.pool ??= poolOf(mints.baseMint, mints.quoteMint, (each) => this.#mints.decimals(each))
-        this.#letGo(entry)
+        if (isHad || entry.pool !== undefined) this.#letGo(entry)
+        else this.#drop(entry)
       })
   }
 
@@ -166,7 +153,10 @@ export class Pools {
   }
 
   #letGo(entry: Entry): void {
-    const pool = this.#isUnwanted(entry) ? null : (entry.pool ?? null)
+    const { mints } = entry
+    const isWanted = mints != null && !this.#isUnwanted(entry)
+    if (isWanted) entry.pool ??= poolOf(mints.baseMint, mints.quoteMint, (mint) => this.#mints.decimals(mint))
+    const pool = isWanted ? (entry.pool ?? null) : null
     const waiting = entry.waiting.splice(0)
     this.#waiting -= waiting.length
     for (const then of waiting) then(pool)
