@@ -1,7 +1,6 @@
 // The feed of the chain itself: what both programs say, by subscription, from any RPC endpoint.
 
 import type { Clock } from '../../lib/clock.ts'
-import { BoundedMap } from '../../lib/collections/bounded-map.ts'
 import { errorMessage } from '../../lib/error-text.ts'
 import { unlessAborted, within } from '../../lib/wait.ts'
 import type { EventSink, MarketEvent, TradeEvent } from '../../schema/event.ts'
@@ -19,7 +18,7 @@ import type { ToldTransaction } from './healing/held-notifications.ts'
 import { newestOf, wholeToMs } from './healing/recorded.ts'
 import { ENRICH_TICK_MS, EVENT_AHEAD_MS_MAX, IN_FLIGHT_MS, PREDECESSOR_MS_MAX } from './limits.ts'
 import { MAINNET_GENESIS, ORCA_SOL_USDC, PYTH_SOL_USD } from './programs.ts'
-import { type ReportedPrice, readOrca, readPyth, SolPrices } from './sol-price.ts'
+import { type Account, type ReportedPrice, readOrca, readPyth, SolPrices } from './sol-price.ts'
 import type { ChainSource, Commitment } from './source.ts'
 import type { LogsNotification, Silence, SubscriptionHandlers, Topic } from './subscription.ts'
 import { eventsInLog } from './transaction-events.ts'
@@ -80,7 +79,7 @@ export class SolanaFeed implements Feed {
   #latestError: { message: string; atMs: number } | null = null
   /** Why no endpoint can be used, as a sentence. */
   #refusal: string | null = null
-  readonly #refused = new BoundedMap<string, string>({ entriesMax: 16 })
+  readonly #refused: Partial<Record<Topic, string>> = {}
   readonly #options: SolanaOptions
   readonly #source: ChainSource
   readonly #clock: Clock
@@ -364,7 +363,7 @@ export class SolanaFeed implements Feed {
     this.#enrichment.want(mint, urgency)
   }
 
-  #onPriceAccount(topic: 'pyth' | 'orca', account: { owner: string; data: Uint8Array }): void {
+  #onPriceAccount(topic: 'pyth' | 'orca', account: Account): void {
     const nowMs = this.#clock.now()
     let believed: ReportedPrice | null = null
     if (topic === 'pyth') {
@@ -387,7 +386,7 @@ export class SolanaFeed implements Feed {
 
   #onRefused(topic: Topic, message: string): void {
     const text = this.#source.masked(message)
-    this.#refused.set(topic, text)
+    this.#refused[topic] = text
     this.#parts.log.warn(
       { feed: SOLANA_FEED, topic, message: text },
       'the endpoint refuses a subscription: the feed goes on without it',
@@ -472,7 +471,7 @@ export class SolanaFeed implements Feed {
       untold: this.#describeUntold(),
       enrichment: this.#enrichment.describe(),
       prices: this.#prices.describe(),
-      refused: Object.fromEntries([...this.#refused.entries()].map(({ key, value }) => [key, value])),
+      refused: { ...this.#refused },
       rpc: rpc.describe(),
     })
   }
