@@ -6,6 +6,7 @@ import { SecurityFeed, type SecurityOptions } from '../../src/ingest/birdeye/sec
 import { SolPriceFeed } from '../../src/ingest/birdeye/sol-price-feed.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import {
+  askFor,
   BirdeyeServer,
   json,
   OVERVIEW,
@@ -90,7 +91,7 @@ const start = (sink: MemorySink, more: Partial<BirdeyeClientOptions & SecurityOp
 test('an answer becomes a patch of all nine fields with its date and source', async () => {
   const sink = new MemorySink()
   const feed = start(sink)
-  await feed.resolve(mint)
+  await askFor(feed, mint)
   expect(sink.received).toEqual([
     {
       event: {
@@ -113,13 +114,13 @@ test('an answer becomes a patch of all nine fields with its date and source', as
 
 test('a mint is asked for once at a time, and again only when its answer is no longer fresh', async () => {
   const feed = start(new MemorySink(), { ttlMs: 60_000 })
-  await Promise.all([feed.resolve(mint), feed.resolve(mint), feed.resolve(mint)])
+  await askFor(feed, mint, mint, mint)
   expect(requests).toHaveLength(2)
   clock.timeMs += 59_999
-  await feed.resolve(mint)
+  await askFor(feed, mint)
   expect(requests).toHaveLength(2)
   clock.timeMs += 1
-  await feed.resolve(mint)
+  await askFor(feed, mint)
   expect(requests).toHaveLength(4)
   await feed.stop()
 })
@@ -128,7 +129,7 @@ test('an answer about a token that the market holds no longer makes it no token 
   const sink = new MemorySink()
   let isHeld = true
   const feed = start(sink, { holds: () => isHeld })
-  const answered = feed.resolve(mint)
+  const answered = askFor(feed, mint)
   isHeld = false
   await answered
   expect(sink.data).toEqual([])
@@ -139,12 +140,12 @@ test('one missing answer leaves its fields null; two send no patch and are not a
   const sink = new MemorySink()
   const feed = start(sink)
   answers['/defi/token_overview'] = json({ success: false, message: 'no' })
-  await feed.resolve(mint)
+  await askFor(feed, mint)
   expect(sink.events).toMatchObject([{ fields: { has_mint_authority: true, unique_wallet_24h: null } }])
   answers['/defi/token_security'] = json({}, 500)
   const other = mintOfSymbol('another')
-  await feed.resolve(other)
-  await feed.resolve(other)
+  await askFor(feed, other)
+  await askFor(feed, other)
   expect(sink.events).toHaveLength(1)
   expect(requests).toHaveLength(4)
   expect(feed.describe().faults).toEqual({ malformed: 2, refused: 1 })
@@ -155,7 +156,7 @@ test('an impossible share is null and counted', async () => {
   const sink = new MemorySink()
   answers['/defi/token_security'] = json({ success: true, data: { ...SECURITY, top10HolderPercent: 25.4 } })
   const feed = start(sink)
-  await feed.resolve(mint)
+  await askFor(feed, mint)
   expect(sink.events).toMatchObject([{ fields: { top10_holder_pct_onchain: null } }])
   expect(feed.describe().top10Outside).toBe(1)
   await feed.stop()
@@ -169,7 +170,7 @@ test('an answer that is late or endless is given up', async () => {
     response.end(Buffer.alloc(2 * 1024 * 1024, 0x20))
   }
   const feed = start(sink, { timeoutMs: 1_000 })
-  await feed.resolve(mint)
+  await askFor(feed, mint)
   expect(sink.events).toEqual([])
   expect(feed.describe().faults).toEqual({ timeout: 1, malformed: 1 })
   await feed.stop()
@@ -194,14 +195,11 @@ test('tokens beyond the rate wait, each once, and the most recently traded is as
 test('a full queue drops the least recently traded token and logs it, and its next trade requests it again', async () => {
   const feed = start(new MemorySink(), { waitingMax: 1, requestsPerSecond: 4 })
   const [first, second, third] = ['first', 'second', 'third'].map(mintOfSymbol)
-  const done = feed.resolve(first)
-  const given = feed.resolve(second)
-  const asked = feed.resolve(third)
-  await given
+  const asked = askFor(feed, first, second, third)
   expect(feed.describe()).toMatchObject({ asking: 1, waiting: 1, displaced: 1 })
-  await Promise.all([done, asked])
+  await asked
   expect(upstream.mintsAt(SECURITY_PATH)).toEqual([first, third])
-  await feed.resolve(second)
+  await askFor(feed, second)
   expect(upstream.mintsAt(SECURITY_PATH)).toEqual([first, third, second])
   await feed.stop()
 })
@@ -211,7 +209,7 @@ test('answers are delayed but not lost when the plan is smaller than configured'
   const sink = new MemorySink()
   const feed = start(sink, { requestsPerSecond: 40 })
   const mints = Array.from({ length: 8 }, (_, index) => mintOfSymbol(`limited ${index}`))
-  await Promise.all(mints.map((one) => feed.resolve(one)))
+  await askFor(feed, ...mints)
   expect(sink.events).toHaveLength(8)
   expect((feed.describe().faults as Record<string, number>).rate_limited).toBeGreaterThan(0)
   expect(new Set(sink.events.map((event) => (event as { mint: string }).mint)).size).toBe(8)
@@ -224,9 +222,9 @@ test('an exception in the market is logged, and the next answer is applied', asy
     throw new Error('broken')
   }
   const feed = start(sink)
-  await feed.resolve(mint)
+  await askFor(feed, mint)
   sink.reject = () => null
-  await feed.resolve(mintOfSymbol('another'))
+  await askFor(feed, mintOfSymbol('another'))
   expect(sink.events).toHaveLength(1)
   await feed.stop()
 })
@@ -234,7 +232,7 @@ test('an exception in the market is logged, and the next answer is applied', asy
 test('requests keep to the rate of the plan', async () => {
   const feed = start(new MemorySink(), { requestsPerSecond: 50 })
   const startedAt = performance.now()
-  await Promise.all([feed.resolve(mint), feed.resolve(mintOfSymbol('another'))])
+  await askFor(feed, mint, mintOfSymbol('another'))
   expect(requests).toHaveLength(4)
   expect(performance.now() - startedAt).toBeGreaterThanOrEqual(3 * 20 - 2)
   await feed.stop()
@@ -247,7 +245,7 @@ test('a watched sink passes all events on and requests tokens that are launched 
   watched.apply({ type: 'solPrice', ts: NOW, usd: 150 }, NOW)
   watched.apply({ type: 'token', mint, ts: NOW, name: 'A', symbol: 'A' }, NOW)
   expect(sink.events).toHaveLength(2)
-  await feed.resolve(mint)
+  await askFor(feed, mint)
   expect(requests).toHaveLength(2)
   await feed.stop()
 })

@@ -36,13 +36,12 @@ const concurrentMintsMax = (requestsPerSecond: number): number =>
  */
 export class SecurityFeed implements Feed {
   readonly ready = Promise.resolve()
-  /** By mint: those in the queue and those that are being asked for. */
-  readonly #pending = new Map<string, PromiseWithResolvers<void>>()
   readonly #queue: RecencyQueue
+  /** By mint: those that are asked for at present. */
+  readonly #asking = new Map<string, Promise<void>>()
   /** By mint, on the monotonic clock. */
   readonly #freshUntilMs = new BoundedMap<string, number>({ entriesMax: PROVIDER_FRESH_MAX })
   readonly #faults: Record<string, number> = {}
-  #inFlight = 0
   #droppedCount = 0
   #top10Outside = 0
   #latestAnswerAtMs: number | null = null
@@ -67,20 +66,9 @@ export class SecurityFeed implements Feed {
 
   /** Asks for a mint's fields, unless its answer is fresh. Returns at once. */
   request(mint: string): void {
-    if (this.#pending.has(mint)) {
-      if (this.#queue.has(mint)) this.#queue.add(mint)
-      return
-    }
-    if (this.#parts.stopping.signal.aborted || this.#isFresh(mint)) return
-    this.#pending.set(mint, Promise.withResolvers<void>())
+    if (this.#parts.stopping.signal.aborted || this.#asking.has(mint) || this.#isFresh(mint)) return
     this.#enqueue(mint)
     this.#askNext()
-  }
-
-  /** As `request`, and resolves when the answer is in the market, there is none, or the queue dropped the mint. */
-  resolve(mint: string): Promise<void> {
-    this.request(mint)
-    return this.#pending.get(mint)?.promise ?? Promise.resolve()
   }
 
   #isFresh(mint: string): boolean {
@@ -91,7 +79,6 @@ export class SecurityFeed implements Feed {
     const dropped = this.#queue.add(mint)
     if (dropped === null) return
     this.#droppedCount++
-    this.#finish(dropped)
     this.#parts.logSeldom(
       'warn',
       { dropped: this.#droppedCount },
@@ -99,45 +86,38 @@ export class SecurityFeed implements Feed {
     )
   }
 
-  #finish(mint: string): void {
-    this.#pending.get(mint)?.resolve()
-    this.#pending.delete(mint)
-  }
-
   /** Asks for as many queued mints as may be asked for at once. */
   #askNext(): void {
-    while (this.#inFlight < this.#concurrentMax && !this.#parts.stopping.signal.aborted) {
+    while (this.#asking.size < this.#concurrentMax && !this.#parts.stopping.signal.aborted) {
       const mint = this.#queue.take()
       if (mint === null) return
-      this.#inFlight++
-      void this.#ask(mint).finally(() => {
-        this.#inFlight--
+      const asking = this.#ask(mint).then((isLimited) => {
+        this.#asking.delete(mint)
+        if (isLimited) this.#enqueue(mint)
         this.#askNext()
       })
+      this.#asking.set(mint, asking)
     }
   }
 
-  /** Asks for one mint. Does not reject. */
-  async #ask(mint: string): Promise<void> {
+  /** Asks for one mint. Does not reject. @returns whether it is to be asked for again: the client pauses before that */
+  async #ask(mint: string): Promise<boolean> {
     try {
       const { signal } = this.#parts.stopping
       const [security, overview] = await Promise.all([
         this.#birdeye.get('/defi/token_security', mint, signal),
         this.#birdeye.get('/defi/token_overview', mint, signal),
       ])
-      if (signal.aborted) return
+      if (signal.aborted) return false
       this.#parts.state.set(isAnswered(security) || isAnswered(overview) ? 'running' : 'reconnecting')
       this.#countFault(security)
       this.#countFault(overview)
-      const isLimited = security.fault === 'rate_limited' || overview.fault === 'rate_limited'
-      // The client pauses after such an answer; the mint is asked for again after that.
-      if (isLimited) this.#enqueue(mint)
-      else this.#applyAnswers(mint, security, overview)
+      if (security.fault === 'rate_limited' || overview.fault === 'rate_limited') return true
+      this.#applyAnswers(mint, security, overview)
     } catch (error) {
       this.#parts.noteFault(error)
-    } finally {
-      if (!this.#queue.has(mint)) this.#finish(mint)
     }
+    return false
   }
 
   #applyAnswers(mint: string, security: BirdeyeAnswer, overview: BirdeyeAnswer): void {
@@ -183,9 +163,7 @@ export class SecurityFeed implements Feed {
 
   async stop(): Promise<void> {
     this.#parts.stopping.abort()
-    const open = [...this.#pending]
-    for (const [mint] of open) if (this.#queue.has(mint)) this.#finish(mint)
-    await Promise.all(open.map(([, { promise }]) => promise))
+    await Promise.all(this.#asking.values())
     this.#parts.state.set('stopped')
   }
 
@@ -193,7 +171,7 @@ export class SecurityFeed implements Feed {
     return this.#parts.status({
       source: SOURCE,
       requestsPerSecond: this.#birdeye.requestsPerSecond,
-      asking: this.#inFlight,
+      asking: this.#asking.size,
       waiting: this.#queue.size,
       displaced: this.#droppedCount,
       latestAnswerAtMs: this.#latestAnswerAtMs,

@@ -13,6 +13,7 @@ import { mintOfSymbol } from '../../../src/schema/mint.ts'
 import { openTestServer } from '../../support/test-server.ts'
 import {
   type Answer,
+  askFor,
   BirdeyeServer,
   json,
   OVERVIEW_PATH,
@@ -72,7 +73,7 @@ const KINDS: [name: string, ask: (birdeye?: BirdeyeClient) => Promise<FeedStatus
     'security',
     async (birdeye = client()) => {
       const feed = startSecurity(birdeye)
-      await feed.resolve(newMint())
+      await askFor(feed, newMint())
       return feed.describe()
     },
     2,

@@ -21,6 +21,7 @@ import { SOL } from '../../support/chain/world.ts'
 import { FEED_KEY, openTestServer } from '../../support/test-server.ts'
 import {
   type Answer,
+  askFor,
   BirdeyeServer,
   json,
   OVERVIEW_PATH,
@@ -330,7 +331,7 @@ const security: Harness = {
     const feed = new SecurityFeed({ birdeye, holds: () => true }, sink, clock, log)
     const ask = async (count: number): Promise<string[]> => {
       const mints = newNames(count).map(mintOfSymbol)
-      for (const mint of mints) await feed.resolve(mint)
+      for (const mint of mints) await askFor(feed, mint)
       return mints
     }
     const good = { ...upstream.answers }

@@ -2,6 +2,9 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { SecurityFeed } from '../../../src/ingest/birdeye/security-feed.ts'
+import type { FeedStatus } from '../../../src/ingest/types.ts'
 
 export type Answer = (request: IncomingMessage, response: ServerResponse) => void
 
@@ -93,4 +96,11 @@ export class BirdeyeServer {
     const { pathname } = new URL(url as string, 'http://host')
     return this.answers[pathname] ?? json({ success: false, message: 'Not found' }, 404)
   }
+}
+
+/** Has the feed ask for tokens, and resolves when it asks for nothing any more. */
+export async function askFor(feed: SecurityFeed, ...mints: readonly string[]): Promise<void> {
+  for (const mint of mints) feed.request(mint)
+  const isIdle = ({ asking, waiting }: FeedStatus) => asking === 0 && waiting === 0
+  while (!isIdle(feed.describe())) await sleep(1)
 }
