@@ -331,7 +331,7 @@ export class SolanaFeed implements Feed {
     const rejection = this.#priced.apply(event, this.#clock.now())
     const isActive = event.type === 'token' || event.type === 'trade'
     if (rejection === 'late' && event.type === 'trade') this.#noteLate(event)
-    if (rejection === null && isActive) this.#enrichment.want(event.mint, 'traded')
+    if (rejection === null && isActive) this.#enrichment.want([event.mint], 'traded')
   }
 
   /** What the market refuses as late is told where a gap has its time. Otherwise no gap tells it. */
@@ -360,7 +360,7 @@ export class SolanaFeed implements Feed {
 
   /** Asks the chain what it says of a token beside its trades, unless that is known and fresh. Returns at once. */
   want(mint: string, urgency: Urgency): void {
-    this.#enrichment.want(mint, urgency)
+    this.#enrichment.want([mint], urgency)
   }
 
   #onPriceAccount(topic: 'pyth' | 'orca', account: Account): void {

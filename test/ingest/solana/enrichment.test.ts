@@ -399,20 +399,20 @@ describe('requests', () => {
         return mint !== 'failing'
       },
     })
-    queue.want('first', 'traded')
-    for (const mint of ['cold', 'warm', 'failing', 'hottest', 'read']) queue.want(mint, 'traded')
-    for (const mint of ['warm', 'failing', 'hottest', 'read']) queue.want(mint, 'hot')
-    for (const mint of ['failing', 'read', 'submitted']) queue.want(mint, 'asked')
+    queue.want(['first'], 'traded')
+    queue.want(['cold', 'warm', 'failing', 'hottest', 'read'], 'traded')
+    queue.want(['warm', 'failing', 'hottest', 'read'], 'hot')
+    queue.want(['failing', 'read', 'submitted'], 'asked')
     // One that is wanted more urgently already is not wanted less.
-    queue.want('read', 'traded')
+    queue.want(['read'], 'traded')
     begun.resolve()
     await queue.pending
     const order = ['submitted', 'read', 'failing', 'hottest', 'warm', 'cold']
     expect(asked.splice(0)).toEqual(['first', ...order])
     expect(queue.describe()).toMatchObject({ answered: 6, failed: 1, displaced: 0, waiting: 0 })
     nowMs += 15
-    for (const urgency of ['traded', 'hot', 'asked'] as const) queue.want(`${urgency} first`, urgency)
-    for (const urgency of ['traded', 'hot', 'asked'] as const) queue.want('cold', urgency)
+    for (const urgency of ['traded', 'hot', 'asked'] as const) queue.want([`${urgency} first`], urgency)
+    for (const urgency of ['traded', 'hot', 'asked'] as const) queue.want(['cold'], urgency)
     await queue.pending
     expect(asked).toEqual(['traded first', 'cold', 'asked first', 'hot first'])
   })
@@ -431,13 +431,13 @@ describe('requests', () => {
       },
     })
     for (const endMs = nowMs + 600_000; nowMs < endMs; nowMs += 5_000) {
-      queue.want('failing', 'hot')
+      queue.want(['failing'], 'hot')
       queue.tick()
       await queue.pending
     }
     expect(asked.length).toBe(4)
     nowMs += 600_000
-    queue.want('failing', 'hot')
+    queue.want(['failing'], 'hot')
     await queue.pending
     expect(asked.length).toBe(5)
   })
@@ -458,9 +458,9 @@ describe('requests', () => {
     })
     const hottest = Array.from({ length: 200 }, (_, rank) => `hot ${rank}`)
     for (let round = 0; round < 300; round++, nowMs += 5_000) {
-      queue.wantAll(hottest.toReversed(), 'hot')
+      queue.want(hottest.toReversed(), 'hot')
       queue.tick()
-      queue.want(`launched ${round}`, 'traded')
+      queue.want([`launched ${round}`], 'traded')
       for (const answer of answers.splice(0)) answer()
       await nextTurn()
     }

@@ -188,7 +188,7 @@ async function enrich(rpc: Pick<Rpc, 'call'>, mints: readonly string[], meanwhil
   const answered = async () => {
     while (enrichment.pending !== null) await enrichment.pending
   }
-  for (const mint of mints) enrichment.want(mint, 'traded')
+  enrichment.want(mints, 'traded')
   await answered()
   meanwhile()
   nowMs += ENRICH_RETRY_MS

@@ -99,20 +99,16 @@ export class ChainEnrichment {
     })
   }
 
-  /** Returns at once. */
-  want(mint: string, urgency: Urgency): void {
-    this.#wantAll([mint], urgency)
-  }
-
-  #wantAll(mints: readonly string[], urgency: Urgency): void {
+  /** The last of them is asked about first. Returns at once. */
+  want(mints: readonly string[], urgency: Urgency): void {
     if (this.#options.signal.aborted) return
-    this.#ofAccounts.wantAll(mints, urgency)
-    this.#ofHolders.wantAll(mints, urgency)
+    this.#ofAccounts.want(mints, urgency)
+    this.#ofHolders.want(mints, urgency)
   }
 
   /** To be called every some seconds. */
   tick(): void {
-    this.#wantAll(this.#options.hottest(ENRICH_HOTTEST).toReversed(), 'hot')
+    this.want(this.#options.hottest(ENRICH_HOTTEST).toReversed(), 'hot')
     this.#ofAccounts.tick()
     this.#ofHolders.tick()
   }

@@ -75,12 +75,8 @@ export class EnrichmentQueue {
     return this.#running
   }
 
-  want(mint: string, urgency: Urgency): void {
-    this.wantAll([mint], urgency)
-  }
-
   /** The last of them is asked about first. */
-  wantAll(mints: readonly string[], urgency: Urgency): void {
+  want(mints: readonly string[], urgency: Urgency): void {
     for (const mint of mints) {
       this.#known.renew(mint)
       if (this.#isDue(mint, urgency)) this.#add(mint, urgency)
