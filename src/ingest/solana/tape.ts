@@ -71,7 +71,7 @@ export class TapeWriter implements ChainTape {
     this.#onFull = onFull
     this.#written = pipeline(this.#gzip, createWriteStream(path, { flags: 'wx' }))
     this.#written.catch(() => onFull('stopped'))
-    this.#write({ format: FORMAT, version: 1 })
+    this.#put(lineOf({ format: FORMAT, version: 1 }))
   }
 
   frame(text: string): void {
@@ -84,25 +84,32 @@ export class TapeWriter implements ChainTape {
 
   /** Writes the end, by which a reader knows that nothing is missing. @throws the error of the disk */
   async close(): Promise<void> {
-    if (this.#isOpen) this.#write({ end: this.lines })
-    this.#isOpen = false
+    this.#end()
     this.#gzip.end()
     await this.#written
   }
 
   #write(line: object): void {
     if (!this.#isOpen) return
-    const text = `${JSON.stringify(line)}\n`
+    const text = lineOf(line)
     // All of them: which of them a reader does without, since it has them already, is not looked at here.
     if ('method' in line) this.#answerBytes += text.length
-    const end = this.#whyFull(text.length)
-    if (end !== null && !('end' in line)) {
-      this.#write({ end: this.lines })
-      this.#isOpen = false
-      this.#onFull(end)
+    const whyFull = this.#whyFull(text.length)
+    if (whyFull === null) {
+      this.lines++
+      this.#put(text)
       return
     }
-    if (!('end' in line) && !('format' in line)) this.lines++
+    this.#end()
+    this.#onFull(whyFull)
+  }
+
+  #end(): void {
+    if (this.#isOpen) this.#put(lineOf({ end: this.lines }))
+    this.#isOpen = false
+  }
+
+  #put(text: string): void {
     this.bytes += text.length
     this.#gzip.write(text)
   }
@@ -113,6 +120,8 @@ export class TapeWriter implements ChainTape {
     return this.#gzip.writableLength > TAPE_WAITING_BYTES_MAX ? 'slow disk' : null
   }
 }
+
+const lineOf = (line: object): string => `${JSON.stringify(line)}\n`
 
 /** The lines of a tape, checked. @throws TapeError where it is damaged or has no end */
 async function* readTape(path: string): AsyncGenerator<z.infer<typeof lineSchema>> {
@@ -212,34 +221,22 @@ class TapeRpc implements Rpc {
   }
 }
 
-/** Times of a tape instead of those of the machine. */
-class TapeClock implements Clock {
-  atMs = 0
-
-  now(): number {
-    return this.atMs
-  }
-
-  monotonicMs(): number {
-    return this.atMs
-  }
-}
-
-/** A tape as a source of the feed. */
+/** A tape as a source of the feed. Its clock has the times of the tape instead of those of the machine. */
 class TapeSource implements ChainSource {
   readonly rpc: TapeRpc
-  readonly clock: TapeClock
+  readonly clock: Clock = { now: () => this.#atMs, monotonicMs: () => this.#atMs }
   readonly hasEnd = true
   readonly hasOwnTime = true
   readonly collectMs = 0
   readonly host = 'tape'
+  #atMs: number
   readonly #path: string
   readonly #pace: SpeedPace
 
-  constructor(path: string, rpc: TapeRpc, clock: TapeClock, pace: SpeedPace) {
+  constructor(path: string, rpc: TapeRpc, startMs: number, pace: SpeedPace) {
     this.#path = path
     this.rpc = rpc
-    this.clock = clock
+    this.#atMs = startMs
     this.#pace = pace
   }
 
@@ -271,7 +268,7 @@ class TapeSource implements ChainSource {
   ): Promise<void> {
     this.#pace.begin(at)
     while (!signal.aborted && at > this.#pace.dueMs()) await wait(this.#pace.waitMs(at), signal)
-    this.clock.atMs = Math.max(this.clock.atMs, at)
+    this.#atMs = Math.max(this.#atMs, at)
     frames.read(frame)
   }
 
@@ -295,10 +292,10 @@ export async function openTape(
   answersMax = TAPE_ANSWERS_BYTES_MAX,
 ): Promise<TapeSource> {
   const rpc = new TapeRpc(answersMax)
-  const clock = new TapeClock()
+  let startMs: number | null = null
   for await (const line of readTape(path)) {
     if ('method' in line) rpc.add(line.method, line.params, line.result)
-    if (clock.atMs === 0) clock.atMs = line.at
+    startMs ??= line.at
   }
-  return new TapeSource(path, rpc, clock, new SpeedPace(speed, nowMs))
+  return new TapeSource(path, rpc, startMs ?? 0, new SpeedPace(speed, nowMs))
 }
