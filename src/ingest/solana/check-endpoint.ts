@@ -3,9 +3,8 @@ import { z } from 'zod'
 import type { Clock } from '../../lib/clock.ts'
 import { safeParse } from '../../lib/safe-parse.ts'
 import { readAccount } from './accounts.ts'
-import { endpointsOf } from './endpoints.ts'
-import { MAINNET_GENESIS, ORCA_SOL_USDC, PUMP_PROGRAM, PYTH_SOL_USD } from './programs.ts'
-import { type RpcAnswer, RpcClient, verdictOf } from './rpc.ts'
+import { ORCA_SOL_USDC, PUMP_PROGRAM, PYTH_SOL_USD } from './programs.ts'
+import { type RpcAnswer, verdictOf } from './rpc.ts'
 import { readPyth } from './sol-price.ts'
 import { LiveSource } from './source.ts'
 
@@ -33,11 +32,15 @@ export async function checkEndpoint(
   clock: Clock,
   msMax = CHECK_MS_MAX,
 ): Promise<EndpointReport> {
-  const [endpoint] = endpointsOf([rpcUrl])
-  const rpc = new RpcClient({ endpoints: [endpoint], requestsPerSecond: 5 })
+  const socketUrls = socketUrl === null ? [] : [socketUrl]
+  const source = new LiveSource(
+    { rpcUrls: [rpcUrl], socketUrls, commitment: 'confirmed', requestsPerSecond: 5 },
+    clock,
+  )
+  const { rpc } = source
   const signal = AbortSignal.timeout(msMax)
   const report: EndpointReport = {
-    host: endpoint.host,
+    host: rpc.host,
     problem: null,
     lacks: [],
     unchecked: [],
@@ -46,11 +49,11 @@ export async function checkEndpoint(
   }
   const genesis = await rpc.call('getGenesisHash', [], signal)
   if (!genesis.ok) {
-    const isLate = genesis.fault === 'stopped'
-    return { ...report, problem: isLate ? `it did not answer within ${msMax} ms` : genesis.message }
+    const { fault, message } = genesis
+    if (fault === 'stopped') return { ...report, problem: `it did not answer within ${msMax} ms` }
+    const isOther = fault === 'other_chain'
+    return { ...report, problem: isOther ? 'it is of another chain than Solana’s mainnet' : message }
   }
-  if (genesis.result !== MAINNET_GENESIS)
-    return { ...report, problem: 'it is of another chain than Solana’s mainnet' }
   const slot = await rpc.call('getSlot', [], signal)
   if (slot.ok && typeof slot.result === 'number') report.slot = slot.result
   const prices = await rpc.call(
@@ -66,7 +69,7 @@ export async function checkEndpoint(
   else report.unchecked.push('getMultipleAccounts')
   const history = await rpc.call('getSignaturesForAddress', [PUMP_PROGRAM, { limit: 1 }], signal)
   if (!history.ok) report[isRefusal(history) ? 'lacks' : 'unchecked'].push('getSignaturesForAddress')
-  report.problem = await subscriptionProblem(rpcUrl, socketUrl, clock, msMax)
+  report.problem = await subscriptionProblem(source, msMax)
   return report
 }
 
@@ -75,21 +78,7 @@ const isRefusal = (answer: RpcAnswer & { ok: false }): boolean =>
   !['again', 'not_yet', 'over'].includes(verdictOf(answer))
 
 /** Why subscriptions do not work; null: they do. */
-async function subscriptionProblem(
-  rpcUrl: string,
-  socketUrl: string | null,
-  clock: Clock,
-  msMax: number,
-): Promise<string | null> {
-  const source = new LiveSource(
-    {
-      rpcUrls: [rpcUrl],
-      socketUrls: socketUrl === null ? [] : [socketUrl],
-      commitment: 'confirmed',
-      requestsPerSecond: 1,
-    },
-    clock,
-  )
+async function subscriptionProblem(source: LiveSource, msMax: number): Promise<string | null> {
   const ending = new AbortController()
   const signal = AbortSignal.any([ending.signal, AbortSignal.timeout(msMax)])
   let isPulsing = false
