@@ -1,8 +1,7 @@
 // Fills a lake with the real engine, submission service and store from a simulated market and scripted agents, in market time:
 // two days in some seconds. The same seed gives the same rows, so nothing here reads a clock.
 import { Random } from '../../src/ingest/simulator/random.ts'
-import type { Simulation } from '../../src/ingest/simulator/simulation.ts'
-import { createSimulator } from '../../src/ingest/simulator/simulator.ts'
+import { Simulation } from '../../src/ingest/simulator/simulation.ts'
 import { type EventJournal, openJournal } from '../../src/journal/journal.ts'
 import { assert } from '../../src/lib/assert.ts'
 import { systemClock } from '../../src/lib/clock.ts'
@@ -76,7 +75,7 @@ class Run {
     this.options = options
     this.random = new Random(options.seed + 1)
     const { seed, tokens, tradesPerSecond, startMs } = options
-    this.simulation = createSimulator({ seed, tokens, tradesPerSecond, startMs })
+    this.simulation = new Simulation({ seed, tokens, tradesPerSecond, startMs })
     this.nowMs = startMs - 24 * HOUR_MS
     this.flushAtMs = this.nowMs + options.flushMs
   }

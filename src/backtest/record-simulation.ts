@@ -1,7 +1,6 @@
 // Records a simulated market in the lake of a new data folder, as fast as it can be written: for whoever has recorded none yet.
 
-import type { SimulationOptions } from '../ingest/simulator/simulation.ts'
-import { createSimulator } from '../ingest/simulator/simulator.ts'
+import { Simulation, type SimulationOptions } from '../ingest/simulator/simulation.ts'
 import { openJournal } from '../journal/journal.ts'
 import { FORMAT } from '../journal/segments/format.ts'
 import { systemClock } from '../lib/clock.ts'
@@ -67,7 +66,7 @@ export async function recordSimulation(
       startedAtMs: startMs,
     }
     sinkOf(SERVER_FEED).apply({ type: 'run', ts: startMs, firstSeq: 0, header }, startMs)
-    const simulation = createSimulator({ seed, tokens, tradesPerSecond, startMs })
+    const simulation = new Simulation({ seed, tokens, tradesPerSecond, startMs })
     const sink = sinkOf(FEED)
     while (!simulation.advance(startMs + lengthMs, sink, SLICE_EVENTS)) {
       await nextTurn()

@@ -2,7 +2,8 @@
 // lie within each other and agree with its trades.
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { createSimulator } from '../../src/ingest/simulator/simulator.ts'
+import { SIMULATOR_DEFAULTS } from '../../src/ingest/limits.ts'
+import { Simulation } from '../../src/ingest/simulator/simulation.ts'
 import { Market } from '../../src/market/market.ts'
 import type { DataPoint } from '../../src/schema/datapoint.ts'
 import type { MarketEvent, PatchEvent } from '../../src/schema/event.ts'
@@ -73,7 +74,7 @@ for (const { runs, tags } of fewAndMany(3, 15))
             return null
           },
         }
-        createSimulator({ ...simulated, startMs: START }).advance(START + 60_000, sink)
+        new Simulation({ ...simulated, startMs: START }).advance(START + 60_000, sink)
       }),
       { numRuns: runs },
     )
@@ -84,7 +85,7 @@ for (const { runs, tags } of fewAndMany(1, 8))
     fc.assert(
       fc.property(options, (simulated) => {
         const market = new Market({ tokensMax: TOKENS_MAX })
-        const simulation = createSimulator({ ...simulated, startMs: START })
+        const simulation = new Simulation({ ...simulated, startMs: START })
         const sink = {
           apply(event: MarketEvent, atMs: number) {
             const rejection = market.apply(event, atMs)
@@ -111,7 +112,7 @@ test('at the start the windows of tokens that are traded differ, and those of a 
   tags: 'drill',
 }, () => {
   const market = new Market({ tokensMax: TOKENS_MAX * 2 })
-  const simulation = createSimulator({ startMs: START })
+  const simulation = new Simulation({ ...SIMULATOR_DEFAULTS, startMs: START })
   simulation.advance(START, market)
   const points = simulation.snapshotTokens().map(({ mint }) => market.datapoint(mint)!)
   const olderThan = (ms: number) => points.filter(({ createdAt }) => createdAt! < START - ms)

@@ -1,8 +1,9 @@
 // Tests of the simulated market: determinism, its trading rules, a lively start, and that all data is marked as simulated.
 import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
-import type { SimulatedEvent } from '../../src/ingest/simulator/simulation.ts'
-import { createSimulator, SimulatorFeed } from '../../src/ingest/simulator/simulator.ts'
+import { SIMULATOR_DEFAULTS } from '../../src/ingest/limits.ts'
+import { type SimulatedEvent, Simulation } from '../../src/ingest/simulator/simulation.ts'
+import { SimulatorFeed } from '../../src/ingest/simulator/simulator.ts'
 import { Market } from '../../src/market/market.ts'
 import {
   type IngestRecord,
@@ -22,7 +23,7 @@ const hashOf = (events: Iterable<SimulatedEvent>) => {
   for (const event of events) hash.update(JSON.stringify(event))
   return hash.digest('hex')
 }
-const all = [...createSimulator(small).events(START + MINUTE)]
+const all = [...new Simulation(small).events(START + MINUTE)]
 const eventsOf = <Type extends MarketEvent['type']>(type: Type) =>
   all.map(({ event }) => event).filter((event) => event.type === type) as Extract<
     MarketEvent,
@@ -30,8 +31,8 @@ const eventsOf = <Type extends MarketEvent['type']>(type: Type) =>
   >[]
 
 test('the same seed gives the same events, and another seed gives others, of other tokens', () => {
-  expect(hashOf(createSimulator(small).events(START + MINUTE))).toBe(hashOf(all))
-  const others = [...createSimulator({ ...small, seed: 8 }).events(START + MINUTE)]
+  expect(hashOf(new Simulation(small).events(START + MINUTE))).toBe(hashOf(all))
+  const others = [...new Simulation({ ...small, seed: 8 }).events(START + MINUTE)]
   expect(hashOf(others)).not.toBe(hashOf(all))
   const mints = new Set(eventsOf('token').map(({ mint }) => mint))
   expect(mints.size).toBeGreaterThan(100)
@@ -39,14 +40,14 @@ test('the same seed gives the same events, and another seed gives others, of oth
 })
 
 test('the events do not depend on how time is divided into calls, or on the sink', () => {
-  const stepped = createSimulator(small)
+  const stepped = new Simulation(small)
   const parts: SimulatedEvent[] = []
   for (let untilMs = START - MINUTE; untilMs <= START + MINUTE; untilMs += 997)
     parts.push(...stepped.events(untilMs))
   parts.push(...stepped.events(START + MINUTE))
   expect(hashOf(parts)).toBe(hashOf(all))
   const sink = new MemorySink()
-  const sliced = createSimulator(small)
+  const sliced = new Simulation(small)
   while (!sliced.advance(START + MINUTE, sink, 100));
   expect(hashOf(sink.received)).toBe(hashOf(all))
 })
@@ -98,7 +99,7 @@ test('each token trades along one constant-product curve, and off it only after 
 })
 
 test('a curve graduates when its last token is sold, at about 115 virtual SOL', () => {
-  const busy = [...createSimulator({ ...small, tokens: 60, tradesPerSecond: 400 }).events(START + 3 * MINUTE)]
+  const busy = [...new Simulation({ ...small, tokens: 60, tradesPerSecond: 400 }).events(START + 3 * MINUTE)]
   const last = new Map<string, TradeEvent>()
   let seen = 0
   for (const { event } of busy) {
@@ -125,7 +126,7 @@ test('holders never hold more than was sold, and the top ten share is the sum of
 })
 
 test('sums of holders equal what the curve or the pool has given out', () => {
-  const simulation = createSimulator({ ...small, tokens: 40 })
+  const simulation = new Simulation({ ...small, tokens: 40 })
   simulation.advance(START + MINUTE, new MemorySink())
   for (const { holders, reserves, isGraduated } of simulation.snapshotTokens()) {
     const held = holders.named.reduce((sum, { tokens }) => sum + tokens, holders.crowdTokens)
@@ -138,7 +139,7 @@ test('sums of holders equal what the curve or the pool has given out', () => {
 test('in a large market, too, every trade moves tokens and every token is held by someone or still unsold', {
   tags: 'drill',
 }, () => {
-  const large = createSimulator({ ...small, tokens: 20_000 })
+  const large = new Simulation({ ...small, tokens: 20_000 })
   const sink = new MemorySink()
   large.advance(START - 86_400_000, sink)
   const trades = sink.events.filter((event) => event.type === 'trade')
@@ -181,7 +182,7 @@ test('the live market trades at the configured rate, mostly in a few tokens', ()
 
 test('history and present are one process: rate, sizes and launches are the same before the start and after it', () => {
   const options = { ...small, tokens: 1_000, tradesPerSecond: 10 }
-  const simulation = createSimulator(options)
+  const simulation = new Simulation(options)
   const spanMs = 15 * MINUTE
   const events = [...simulation.events(START + spanMs)].filter(
     ({ receivedAtMs }) => receivedAtMs > START - spanMs,
@@ -210,7 +211,7 @@ test('the default history reaches as far as charts and windows ask, with no more
   tags: 'drill',
 }, () => {
   const market = new Market({ tokensMax: 10_000 })
-  const simulation = createSimulator({ startMs: START })
+  const simulation = new Simulation({ ...SIMULATOR_DEFAULTS, startMs: START })
   let events = 0
   const sink = {
     apply: (event: MarketEvent, atMs: number) => {

@@ -1,39 +1,16 @@
-import { assert } from '../../lib/assert.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { nextTurn } from '../../lib/wait.ts'
 import type { EventSink } from '../../schema/event.ts'
 import { FeedParts } from '../feed-parts.ts'
-import {
-  SIMULATOR_DEFAULTS,
-  SIMULATOR_LAG_MS_MAX,
-  SIMULATOR_RATE_MAX,
-  SIMULATOR_SLICE_EVENTS,
-  SIMULATOR_TICK_MS,
-  SIMULATOR_TOKENS_MAX,
-} from '../limits.ts'
+import { SIMULATOR_LAG_MS_MAX, SIMULATOR_SLICE_EVENTS, SIMULATOR_TICK_MS } from '../limits.ts'
 import type { SourceLink } from '../source-link.ts'
 import { ALWAYS_ROOM, type Feed, type FeedLog, type FeedStatus, type Room } from '../types.ts'
 import { untilRoom, wait } from '../wait.ts'
 import { Simulation, type SimulationOptions } from './simulation.ts'
 
-/**
- * Creates a deterministic market with a history, at the same rate, that ends at `startMs`, Unix ms. The same options give the same
- * events, however the time is divided into calls.
- */
-export function createSimulator(options: Partial<SimulationOptions> & { startMs: number }): Simulation {
-  const all = { ...SIMULATOR_DEFAULTS, ...options }
-  const { seed, tokens, tradesPerSecond } = all
-  assert(Number.isSafeInteger(seed), 'the seed is a safe integer')
-  assert(tokens >= 1 && tokens <= SIMULATOR_TOKENS_MAX, `tokens lie in 1..${SIMULATOR_TOKENS_MAX}`)
-  assert(
-    tradesPerSecond > 0 && tradesPerSecond <= SIMULATOR_RATE_MAX,
-    `rate lies in 0..${SIMULATOR_RATE_MAX}`,
-  )
-  return new Simulation(all)
-}
-
-/** `startMs`: now unless given; that of an earlier run is history by now. */
-export interface SimulatorFeedOptions extends Partial<SimulationOptions> {
+export interface SimulatorFeedOptions extends Omit<SimulationOptions, 'startMs'> {
+  /** Now unless given; that of an earlier run is history by now. */
+  startMs?: number
   /** Called when time was skipped: the same seed would no longer make this market. */
   onSkipped?(): void
 }
@@ -59,8 +36,8 @@ export class SimulatorFeed implements Feed {
   ) {
     const nowMs = clock.now()
     const { startMs = nowMs, onSkipped = () => {}, ...simulated } = options
-    this.#options = { ...SIMULATOR_DEFAULTS, ...simulated }
-    this.#simulation = createSimulator({ ...this.#options, startMs })
+    this.#options = simulated
+    this.#simulation = new Simulation({ ...simulated, startMs })
     this.#onSkipped = onSkipped
     this.#parts = new FeedParts('simulator', sink, clock, log)
     this.#link = this.#parts.linkOf()

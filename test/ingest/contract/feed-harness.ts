@@ -7,7 +7,8 @@ import { SolPriceFeed } from '../../../src/ingest/birdeye/sol-price-feed.ts'
 import { PumpPortal } from '../../../src/ingest/pumpportal/pumpportal.ts'
 import { Replay } from '../../../src/ingest/replay/replay.ts'
 import type { TradeBatch } from '../../../src/ingest/replay/trade-batch.ts'
-import { createSimulator, SimulatorFeed } from '../../../src/ingest/simulator/simulator.ts'
+import { Simulation } from '../../../src/ingest/simulator/simulation.ts'
+import { SimulatorFeed } from '../../../src/ingest/simulator/simulator.ts'
 import { IN_FLIGHT_MS } from '../../../src/ingest/solana/limits.ts'
 import { SolanaFeed } from '../../../src/ingest/solana/solana.ts'
 import { LiveSource } from '../../../src/ingest/solana/source.ts'
@@ -114,7 +115,7 @@ const simulator: Harness = {
   async start({ sink, clock, log }) {
     const options = { seed: 5, tokens: 20, tradesPerSecond: 1_000 }
     const feed = new SimulatorFeed(options, sink, clock, log)
-    const same = createSimulator({ ...options, startMs: clock.nowMs })
+    const same = new Simulation({ ...options, startMs: clock.nowMs })
     const made: string[] = []
     const collect: EventSink = {
       apply: (event) => {

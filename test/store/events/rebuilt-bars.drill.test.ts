@@ -2,7 +2,7 @@
 // Bars made from recorded trades are those of the engine, in a market with late trades, silent tokens and evictions.
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { Random } from '../../../src/ingest/simulator/random.ts'
-import { createSimulator } from '../../../src/ingest/simulator/simulator.ts'
+import { Simulation } from '../../../src/ingest/simulator/simulation.ts'
 import type { EventJournal } from '../../../src/journal/journal.ts'
 import { createLog } from '../../../src/lib/log.ts'
 import { MINUTE_MS } from '../../../src/lib/time.ts'
@@ -53,7 +53,7 @@ afterEach(async () => {
 function runMarket(): void {
   const random = new Random(7)
   const options = { seed: 7, tokens: 60, tradesPerSecond: 3, startMs: START_MS }
-  const simulation = createSimulator(options)
+  const simulation = new Simulation(options)
   const late = (event: MarketEvent): MarketEvent =>
     event.type === 'trade' && market.has(event.mint) && random.chance(0.2)
       ? { ...event, ts: event.ts - Math.floor(random.next() * 8_000) }
