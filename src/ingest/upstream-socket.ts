@@ -17,11 +17,11 @@ const ws = lazyPackage<typeof import('ws')>('ws')
 
 export interface UpstreamTiming {
   /** From the attempt to an open connection. */
-  connectMsMax: number
+  connectMsMax?: number
   /** Between two pings; the connection ends when one is unanswered by the time of the next. */
-  pingMs: number
+  pingMs?: number
   /** The connection ends when no data came for this long, even if pings are answered. */
-  silenceMsMax: number
+  silenceMsMax?: number
   /** A larger frame ends the connection. */
   frameBytesMax?: number
 }
@@ -62,12 +62,6 @@ export function reconnectMs(attempt: number, { retryAfterMs }: UpstreamEnd, reco
   return Math.max(minMs, ownMs, Math.min(retryAfterMs ?? 0, UPSTREAM_RETRY_AFTER_MS_MAX))
 }
 
-export const UPSTREAM_TIMING: UpstreamTiming = {
-  connectMsMax: UPSTREAM_CONNECT_MS_MAX,
-  pingMs: UPSTREAM_PING_MS,
-  silenceMsMax: UPSTREAM_SILENCE_MS_MAX,
-}
-
 /**
  * One connection to the WebSocket server of somebody else. Whatever the peer does, the connection ends in bounded time: there are
  * limits on the handshake, frame sizes, pings, silence and unsent data.
@@ -84,15 +78,20 @@ export class UpstreamSocket {
 
   /** @param signal ends it */
   constructor(address: string, handlers: UpstreamHandlers, signal: AbortSignal, timing: UpstreamTiming) {
+    const {
+      connectMsMax = UPSTREAM_CONNECT_MS_MAX,
+      pingMs = UPSTREAM_PING_MS,
+      silenceMsMax = UPSTREAM_SILENCE_MS_MAX,
+      frameBytesMax = UPSTREAM_FRAME_BYTES_MAX,
+    } = timing
     this.#handlers = handlers
     // No compression: a small frame could expand to a large one, and frames are small anyway.
     this.#socket = new ws.WebSocket(address, {
-      maxPayload: timing.frameBytesMax ?? UPSTREAM_FRAME_BYTES_MAX,
+      maxPayload: frameBytesMax,
       perMessageDeflate: false,
       followRedirects: false,
     })
     // The library's own handshake timeout restarts with each byte that arrives, so a slow peer could delay it for ever.
-    const { connectMsMax, pingMs, silenceMsMax } = timing
     const connecting = this.#endAfter(connectMsMax, `no connection within ${connectMsMax} ms`)
     const silence = this.#endAfter(silenceMsMax, `no data for ${silenceMsMax} ms`)
     this.#socket.on('open', () => {

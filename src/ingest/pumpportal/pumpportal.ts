@@ -12,7 +12,6 @@ import { UnpricedTrades } from '../unpriced-trades.ts'
 import {
   type Reconnects,
   reconnectMs,
-  UPSTREAM_TIMING,
   type UpstreamEnd,
   UpstreamSocket,
   type UpstreamTiming,
@@ -21,7 +20,7 @@ import { wait } from '../wait.ts'
 import { type ParsedFrame, parseFrame } from './pumpportal-frame.ts'
 import { TradeSubscriptions } from './trade-subscriptions.ts'
 
-export interface PumpPortalOptions extends Partial<UpstreamTiming>, Reconnects {
+export interface PumpPortalOptions extends UpstreamTiming, Reconnects {
   url: string
   /** Needed for trades; without it PumpPortal sends only launches and migrations. */
   apiKey?: string | null
@@ -55,7 +54,6 @@ export class PumpPortal implements Feed {
   readonly #seen = new BoundedMap<string, true>({ entriesMax: UPSTREAM_SEEN_MAX })
   readonly #subscriptions = new TradeSubscriptions(UPSTREAM_TRADE_KEYS_MAX)
   readonly #options: PumpPortalOptions
-  readonly #timing: UpstreamTiming
   readonly #address: string
   readonly #parts: FeedParts
   readonly #link: SourceLink
@@ -65,7 +63,6 @@ export class PumpPortal implements Feed {
 
   constructor(options: PumpPortalOptions, sink: EventSink, clock: Clock, log: FeedLog) {
     this.#options = options
-    this.#timing = { ...UPSTREAM_TIMING, ...options }
     const address = new URL(options.url)
     if (options.apiKey) {
       address.searchParams.set('api-key', options.apiKey)
@@ -102,7 +99,7 @@ export class PumpPortal implements Feed {
         onHandlerError: (error) => this.#parts.noteFault(error),
       },
       this.#parts.stopping.signal,
-      this.#timing,
+      this.#options,
     )
     return socket.ended
   }

@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { safeParse } from '../../lib/safe-parse.ts'
 import { parseJson } from '../../lib/text/json-text.ts'
-import { UPSTREAM_CONNECT_MS_MAX, UPSTREAM_PING_MS } from '../limits.ts'
+import { UPSTREAM_CONNECT_MS_MAX } from '../limits.ts'
 import { type UpstreamEnd, UpstreamSocket } from '../upstream-socket.ts'
 import { FRAME_BYTES_MAX, LOGS_SILENCE_MS_MAX, PAUSE_MS, PULSE_MS_MAX, SUBSCRIBE_MS_MAX } from './limits.ts'
 import { AMM_PROGRAM, ORCA_SOL_USDC, PUMP_PROGRAM, PYTH_SOL_USD } from './programs.ts'
@@ -242,8 +242,6 @@ export async function subscribe(
     },
     signal,
     {
-      connectMsMax: UPSTREAM_CONNECT_MS_MAX,
-      pingMs: UPSTREAM_PING_MS,
       silenceMsMax: UPSTREAM_CONNECT_MS_MAX + SUBSCRIBE_MS_MAX + pulseMsMax,
       frameBytesMax: FRAME_BYTES_MAX,
     },
