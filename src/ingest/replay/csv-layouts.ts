@@ -8,12 +8,9 @@ const KINDS = {
   flag: (field: string) => /^(true|false)$/i.test(field),
 } as const
 
-interface CsvLayout {
-  /** Name and kind of each column. */
-  columns: readonly (readonly [name: string, kind: keyof typeof KINDS])[]
-}
+type CsvLayout = readonly (readonly [name: string, kind: keyof typeof KINDS])[]
 
-const AGG_TRADES: CsvLayout['columns'] = [
+const AGG_TRADES: CsvLayout = [
   ['agg_trade_id', 'whole'],
   ['price', 'number'],
   ['quantity', 'number'],
@@ -22,7 +19,7 @@ const AGG_TRADES: CsvLayout['columns'] = [
   ['transact_time', 'unix'],
   ['is_buyer_maker', 'flag'],
 ]
-const TRADES: CsvLayout['columns'] = [
+const TRADES: CsvLayout = [
   ['id', 'whole'],
   ['price', 'number'],
   ['qty', 'number'],
@@ -30,33 +27,30 @@ const TRADES: CsvLayout['columns'] = [
   ['time', 'unix'],
   ['is_buyer_maker', 'flag'],
 ]
-const BEST_MATCH: CsvLayout['columns'] = [['is_best_match', 'flag']]
+const BEST_MATCH = ['is_best_match', 'flag'] as const
 
 /** Binance, futures and spot, and Kraken. */
 const LAYOUTS: readonly CsvLayout[] = [
-  { columns: AGG_TRADES },
-  { columns: [...AGG_TRADES, ...BEST_MATCH] },
-  { columns: TRADES },
-  { columns: [...TRADES, ...BEST_MATCH] },
-  {
-    columns: [
-      ['time', 'unix'],
-      ['price', 'number'],
-      ['volume', 'number'],
-    ],
-  },
+  AGG_TRADES,
+  [...AGG_TRADES, BEST_MATCH],
+  TRADES,
+  [...TRADES, BEST_MATCH],
+  [
+    ['time', 'unix'],
+    ['price', 'number'],
+    ['volume', 'number'],
+  ],
 ]
 
 /** The names of the columns of records without a header; null where they are not of a known layout. */
 export function recogniseColumns(records: readonly (readonly string[])[]): string[] | null {
-  const fits = ({ columns }: CsvLayout): boolean => {
+  const fits = (layout: CsvLayout): boolean => {
     const fitting = records.filter(
-      (fields) =>
-        fields.length === columns.length && columns.every(([, kind], at) => KINDS[kind](fields[at])),
+      (fields) => fields.length === layout.length && layout.every(([, kind], at) => KINDS[kind](fields[at])),
     )
     return fitting.length > records.length / 2
   }
-  return LAYOUTS.find(fits)?.columns.map(([name]) => name) ?? null
+  return LAYOUTS.find(fits)?.map(([name]) => name) ?? null
 }
 
 /** Names for columns that have none: column0, column1, … */
