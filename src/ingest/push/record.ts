@@ -81,7 +81,7 @@ export function readTrade(record: Record<string, unknown>, areTextsOwn = false):
   }
 }
 
-function explainWithSchema(record: unknown): IngestRecord | RecordFault {
+function readWithSchema(record: unknown): IngestRecord | RecordFault {
   const parsed = safeParse(ingestRecordSchema, record)
   if (parsed.success) return parsed.data
   const issue = firstIssue(parsed.error)
@@ -114,7 +114,9 @@ export const isFault = (outcome: MarketEvent | IngestRecord | RecordFault): outc
  */
 export function readRecord(record: unknown, receivedAtMs: number): MarketEvent | RecordFault {
   if (!isRecord(record)) return { code: 'invalid_type', message: 'a record must be an object' }
-  const read = parseWithSchema(record)
+  if (!RECORD_TYPES.has(record.type))
+    return { code: 'unknown_type', message: `type: must be one of ${[...RECORD_TYPES].join(', ')}` }
+  const read = readWithSchema(record)
   if (isFault(read)) return read
   return timeFault(read.ts, receivedAtMs) ?? creationFault(read, receivedAtMs) ?? toEvent(read)
 }
@@ -130,7 +132,7 @@ function toEvent(record: IngestRecord): MarketEvent {
     case 'reconnect': {
       const { type, ts, healed, missing } = record
       if (healed !== true) return { type, ts, feed: PUSH_FEED }
-      return { type, ts, feed: PUSH_FEED, healed, ...(missing != null && missing.length > 0 && { missing }) }
+      return { type, ts, feed: PUSH_FEED, healed, ...(missing?.length && { missing }) }
     }
     default:
       return record
@@ -142,9 +144,4 @@ function creationFault(event: IngestRecord, receivedAtMs: number): RecordFault |
   const createdAtMs = event.type === 'patch' ? (event.fields.createdAt ?? 0) : 0
   if (createdAtMs <= receivedAtMs + TS_AHEAD_MS_MAX) return null
   return { code: 'created_in_future', message: 'fields.createdAt: more than 60 s ahead of its receipt' }
-}
-
-function parseWithSchema(record: Record<string, unknown>): IngestRecord | RecordFault {
-  if (RECORD_TYPES.has(record.type)) return explainWithSchema(record)
-  return { code: 'unknown_type', message: `type: must be one of ${[...RECORD_TYPES].join(', ')}` }
 }
