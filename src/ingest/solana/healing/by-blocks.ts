@@ -1,6 +1,6 @@
 // What was missed, by whole blocks: one request for each.
 import { HEAL_AHEAD } from '../limits.ts'
-import type { History, Past, PastBlock, PastFault } from './history.ts'
+import type { History, PastBlock, PastFault } from './history.ts'
 
 export interface BlockHandlers {
   /** All before it was taken, or told as missing. */
@@ -12,20 +12,18 @@ export interface BlockHandlers {
 /** Blocks before one that the list has left out, which are asked for one after another. */
 const PARENTS_MAX = 32
 
-/** Calls `read` for one after another, and has those that follow asked for already. */
-export async function inOrder<Item, Answer>(
+/** Each item with its answer, one after another; those that follow are asked for already. */
+export async function* inOrder<Item, Answer>(
   items: readonly Item[],
   ask: (item: Item) => Promise<Answer>,
-  read: (item: Item, answer: Answer) => Promise<boolean>,
-): Promise<boolean> {
+): AsyncGenerator<[Item, Answer]> {
   const asked: Promise<Answer>[] = []
   for (const [index, item] of items.entries()) {
     while (asked.length < Math.min(items.length, index + HEAL_AHEAD)) asked.push(ask(items[asked.length]))
     const answer = await asked[index]
     delete asked[index]
-    if (!(await read(item, answer))) return false
+    yield [item, answer]
   }
-  return true
 }
 
 /**
@@ -41,34 +39,25 @@ export async function takeBlocks(
   { onBlock, onMissing }: BlockHandlers,
 ): Promise<'over' | 'refused' | null> {
   let at = afterSlot
-  let end: 'over' | 'refused' | null = null
   /** A block that is refused by itself, as for a transaction in it that cannot be read, is followed by one that is not. */
   const isRefusedAlone = async (slot: number): Promise<boolean> => {
     const next = slots[slots.indexOf(slot) + 1]
     return next !== undefined && (await history.block(next)).ok
   }
-  const read = async (slot: number, past: Past<PastBlock>): Promise<boolean> => {
-    if (!past.ok) {
-      if (past.fault === 'over' || (past.fault === 'refused' && !(await isRefusedAlone(slot)))) {
-        end = past.fault
-        return false
-      }
-      await onMissing(slot, past.fault)
-      at = slot
-      return true
+  for await (const [slot, past] of inOrder(slots, (each) => history.block(each))) {
+    if (past.ok) {
+      const { blocks, fault } = await withParents(history, past.value, at)
+      if (fault === 'over') return fault
+      if (fault !== null) await onMissing(blocks[0].parentSlot, fault)
+      for (const block of blocks) await onBlock(block)
+    } else {
+      const { fault } = past
+      if (fault === 'over' || (fault === 'refused' && !(await isRefusedAlone(slot)))) return fault
+      await onMissing(slot, fault)
     }
-    const { blocks, fault } = await withParents(history, past.value, at)
-    if (fault === 'over') {
-      end = fault
-      return false
-    }
-    if (fault !== null) await onMissing(blocks[0].parentSlot, fault)
-    for (const block of blocks) await onBlock(block)
     at = slot
-    return true
   }
-  await inOrder(slots, (slot) => history.block(slot), read)
-  return end
+  return null
 }
 
 /** A block, before it those between it and what is had; and why not all of these can be had. */

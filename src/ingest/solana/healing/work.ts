@@ -17,7 +17,7 @@ import type { RawEvent } from '../transaction-events.ts'
 import { inOrder, takeBlocks } from './by-blocks.ts'
 import { listSignatures } from './by-signatures.ts'
 import type { ToldTransaction } from './held-notifications.ts'
-import { History, type PastFault } from './history.ts'
+import { History, type PastFault, type PastSignature } from './history.ts'
 import { MissingParts, type MissingReason } from './missing-parts.ts'
 
 /** The road that notifications take too. */
@@ -137,20 +137,16 @@ export class Work {
     this.#by = 'signatures'
     let left = list.value.length
     this.#requestsLeft = left
-    const isThere = await inOrder(
-      list.value,
-      ({ signature }) => history.transaction(signature),
-      async ({ slot }, past) => {
-        if (past.ok) this.#take({ ...past.value, slot })
-        else if (past.fault === 'over') return false
-        else this.miss(past.fault)
-        this.advance(slot - 1, --left)
-        await this.#afterEach(beforeSlot)
-        return true
-      },
-    )
-    if (isThere) this.advance(beforeSlot - 1, 0)
-    return isThere
+    const ask = ({ signature }: PastSignature) => history.transaction(signature)
+    for await (const [{ slot }, past] of inOrder(list.value, ask)) {
+      if (past.ok) this.#take({ ...past.value, slot })
+      else if (past.fault === 'over') return false
+      else this.miss(past.fault)
+      this.advance(slot - 1, --left)
+      await this.#afterEach(beforeSlot)
+    }
+    this.advance(beforeSlot - 1, 0)
+    return true
   }
 
   #take(told: ToldTransaction): void {
