@@ -1,5 +1,7 @@
+import type { z } from 'zod'
 import { isRecord } from '../../lib/record.ts'
 import { truncateText } from '../../lib/text/truncate-text.ts'
+import type { ingestAnswerSchema } from '../../schema/api/ingest.ts'
 import { IGNORED_NAME_CHARACTERS_MAX, IGNORED_NAMES_MAX } from '../../schema/api/parts.ts'
 import { AMOUNT_MAX, PRICE_MIN } from '../../schema/bounds.ts'
 import { patchFieldsSchema } from '../../schema/datapoint.ts'
@@ -13,21 +15,8 @@ import {
 import { INGEST_ERRORS_MAX, INGEST_RECORD_BYTES_MAX } from '../limits.ts'
 import { isFault, type RecordFault, readRecord, readTrade, timeFault } from './record.ts'
 
-export interface IngestError {
-  /** Which record, from 0; blank lines are not counted. */
-  index: number
-  code: string
-  message: string
-}
-
-export interface IngestResult {
-  accepted: number
-  rejected: number
-  /** The first `INGEST_ERRORS_MAX`. */
-  errors: IngestError[]
-  /** Names of fields of patches that no patch has: the first `IGNORED_NAMES_MAX`. Absent where there are none. */
-  ignored?: string[]
-}
+/** What became of the records of a body, of which blank lines are none. */
+export type IngestResult = Omit<z.infer<typeof ingestAnswerSchema>, 'ok'>
 
 const REJECTION_MESSAGES = {
   not_recorded:
@@ -51,7 +40,8 @@ export class IngestBatch {
   receivedAtMs: number
   #accepted = 0
   #rejected = 0
-  readonly #errors: IngestError[] = []
+  /** The first `INGEST_ERRORS_MAX`. */
+  readonly #errors: IngestResult['errors'] = []
   readonly #ignored = new Set<string>()
   /** Trades that were read and not delivered yet, PREFETCHED_MAX at most, and their mints. */
   readonly #trades: TradeEvent[] = []
