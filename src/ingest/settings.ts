@@ -57,20 +57,22 @@ function isGateway(url: URL): boolean {
 }
 
 /** What of a trade a column may be. */
-const MAPPED_FIELDS = ['ts', 'symbol', 'price', 'size', 'side', 'wallet', 'tx']
+const MAPPED_FIELDS = ['ts', 'symbol', 'price', 'size', 'side', 'wallet', 'tx'] as const
+export type MappedField = (typeof MAPPED_FIELDS)[number]
 
 /** `field=column,…` as an object. */
 const columnMapping = wordList.transform((pairs, context) => {
-  const columns: Record<string, string> = {}
+  const columns: Partial<Record<MappedField, string>> = {}
   for (const pair of pairs) {
     const at = pair.indexOf('=')
+    const field = MAPPED_FIELDS.find((each) => each === pair.slice(0, at))
     if (at < 1) context.addIssue({ code: 'custom', message: `"${pair}" is not of the form field=column` })
-    else if (!MAPPED_FIELDS.includes(pair.slice(0, at)))
+    else if (field === undefined)
       context.addIssue({
         code: 'custom',
         message: `"${pair.slice(0, at)}" is none of the fields ${MAPPED_FIELDS.join(', ')}`,
       })
-    else columns[pair.slice(0, at)] = pair.slice(at + 1)
+    else columns[field] = pair.slice(at + 1)
   }
   return columns
 })

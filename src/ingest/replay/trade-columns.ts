@@ -1,19 +1,12 @@
 // Finds the columns of a trade file: those that the mapping names, those of a vendor's layout, or those with a usual name.
 import { StoreError } from '../../store/errors.ts'
+import type { MappedField } from '../settings.ts'
 
-/** The names of the file's columns. Those that are left out are looked for under their usual names; '' means none. */
-export interface TradeMapping {
-  /** `date+time` where they are two columns. */
-  ts?: string
-  symbol?: string
-  price?: string
-  size?: string
-  side?: string
-  wallet?: string
-  tx?: string
-}
-
-export type Role = keyof TradeMapping
+/**
+ * The names of the file's columns, for `ts` also `date+time` where they are two. Those that are left out are looked for under their usual
+ * names; '' means none.
+ */
+export type TradeMapping = Partial<Record<MappedField, string>>
 
 /** The column of each field; null: the file has none. */
 export interface TradeColumns {
@@ -35,7 +28,7 @@ export interface TradeColumns {
 export const invalid = (sentence: string): StoreError => new StoreError('invalid', sentence)
 
 /** Tried in this order; of a column's name only letters and digits count, in any case, up to the first slash. */
-const USUAL_NAMES: Record<Role, readonly string[]> = {
+const USUAL_NAMES: Record<MappedField, readonly string[]> = {
   ts: [
     'ts',
     'timestamp',
@@ -65,7 +58,7 @@ const DATE_NAMES = ['date', 'trade_date', 'day']
 interface Layout {
   /** All must be there. */
   has: readonly string[]
-  columns: Partial<Record<Role, readonly string[]>>
+  columns: Partial<Record<MappedField, readonly string[]>>
   isPriceFixed?: true
 }
 const LAYOUTS: readonly Layout[] = [
@@ -123,7 +116,7 @@ class ColumnFinder {
     return this.#layout?.isPriceFixed === true
   }
 
-  find(role: Role): string | null {
+  find(role: MappedField): string | null {
     const mapped = this.#mapping[role]
     if (mapped === '') return null
     const own = this.#layout?.columns[role]?.find((name) => this.#names.includes(name))
@@ -134,14 +127,14 @@ class ColumnFinder {
     return found
   }
 
-  require(role: Role): string {
+  require(role: MappedField): string {
     const found = this.find(role)
     if (found !== null) return found
     throw this.missing(`no column looks like the ${role}: name it with --replay-map ${role}=COLUMN`)
   }
 
   /** The column of this name, in another case where none has it exactly. */
-  named(role: Role, name: string): string {
+  named(role: MappedField, name: string): string {
     if (this.#names.includes(name)) return name
     const found = this.#names.filter((column) => column.toLowerCase() === name.toLowerCase())
     if (found.length === 1) return found[0]
@@ -153,7 +146,7 @@ class ColumnFinder {
     return this.#names.includes(name)
   }
 
-  usual(role: Role, usual: readonly string[]): string | null {
+  usual(role: MappedField, usual: readonly string[]): string | null {
     for (const candidate of usual) {
       if (this.#names.includes(candidate)) return candidate
       const found = this.#names.filter((name) => plainName(name) === plainName(candidate))
@@ -163,7 +156,7 @@ class ColumnFinder {
     return null
   }
 
-  ambiguous(role: Role, found: readonly string[]): StoreError {
+  ambiguous(role: MappedField, found: readonly string[]): StoreError {
     const names = found.map((name) => `"${name}"`).join(' and ')
     return invalid(`${names} could both be the ${role}: name one with --replay-map ${role}=COLUMN`)
   }
