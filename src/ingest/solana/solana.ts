@@ -313,9 +313,8 @@ export class SolanaFeed implements Feed {
     const { slot, signature, isTruncated } = told
     this.#takenSlot = Math.max(slot, this.#takenSlot ?? 0)
     this.#takeEvents(told, isLive)
-    if (!isTruncated || this.#seen.isFetched(signature)) return
+    if (!isTruncated || !this.#seen.markFetched(signature)) return
     this.#truncated++
-    this.#seen.markFetched(signature)
     this.#fetcher.fetch(signature, slot)
   }
 

@@ -48,13 +48,11 @@ export class SeenTransactions {
     return this.#taken.has(signature)
   }
 
-  /** Whether the rest of a transaction with a truncated log has been asked for. */
-  isFetched(signature: string): boolean {
-    return this.#fetched.has(signature)
-  }
-
-  markFetched(signature: string): void {
-    this.#fetched.set(signature, true)
+  /** The rest of a transaction with a truncated log is wanted. @returns whether it was not before */
+  markFetched(signature: string): boolean {
+    const isNew = !this.#fetched.has(signature)
+    if (isNew) this.#fetched.set(signature, true)
+    return isNew
   }
 }
 
