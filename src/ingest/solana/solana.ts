@@ -106,7 +106,6 @@ export class SolanaFeed implements Feed {
     this.#seen = new SeenTransactions(options.recorded)
     const newest = newestOf(options.recorded)
     this.#takenSlot = newest?.slot ?? null
-    this.#healing = this.#createHealing()
     this.#priced = new UnpricedTrades(counters, this.#parts.linkOf('solPrice'))
     this.#accounts = new Accounts(source.rpc, commitment, signal, source.collectMs)
     this.#fetcher = new TransactionFetcher(source.rpc, commitment, signal, {
@@ -120,6 +119,7 @@ export class SolanaFeed implements Feed {
       onTimeInvalid: (name, { signature }) =>
         counters.countRejected('time_invalid', () => `${name} of ${signature}`),
     })
+    this.#healing = this.#createHealing()
     this.#enrichment = new ChainEnrichment({
       rpc: source.rpc.spare,
       commitment,
@@ -140,15 +140,17 @@ export class SolanaFeed implements Feed {
 
   #createHealing(): Healing {
     const { source, healMs = 0, heldBytesMax, room } = this.#options
-    const { log, stopping } = this.#parts
-    const link = this.#parts.linkOf()
-    return new Healing({ source, signal: stopping.signal, link, log, healMs, heldBytesMax, room }, {
+    return new Healing({
+      source,
+      signal: this.#parts.stopping.signal,
+      order: this.#events.order,
+      link: this.#parts.linkOf(),
+      log: this.#parts.log,
+      healMs,
+      heldBytesMax,
+      room,
       take: (told) => this.#take(told, false),
       isTaken: (signature) => this.#seen.isTaken(signature),
-      forgetOrder: () => this.#events.order.forget(),
-      expireSlots: (beforeSlot) => this.#events.order.expireSlots(beforeSlot),
-      expireTaken: (toMs) => this.#events.order.expireAdded(toMs),
-      isWaiting: () => this.#events.order.waiting > 0,
       timeOf: (event) => this.#events.timeOf(event, this.#clock.now()),
       settled: () => this.#eventsSettled(),
     })

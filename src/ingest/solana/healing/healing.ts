@@ -14,7 +14,7 @@ import {
   TAKE_SLICE,
 } from '../limits.ts'
 import { HeldNotifications } from './held-notifications.ts'
-import { type HealingHandlers, type HealingOptions, PREDECESSOR_SLOTS, Work } from './work.ts'
+import { type HealingOptions, PREDECESSOR_SLOTS, Work } from './work.ts'
 
 /** A connection that was lost. */
 interface Loss {
@@ -54,12 +54,10 @@ export class Healing {
   #again: Loss | null = null
   readonly #stays: MissingPart[] = []
   readonly #options: HealingOptions
-  readonly #handlers: HealingHandlers
 
-  constructor(options: HealingOptions, handlers: HealingHandlers) {
+  constructor(options: HealingOptions) {
     this.#options = options
     this.held = new HeldNotifications(options.heldBytesMax)
-    this.#handlers = handlers
   }
 
   /** Whether what comes is held back: something before it may be missing, and is fetched. */
@@ -86,12 +84,13 @@ export class Healing {
   }
 
   #open(loss: Loss): void {
-    const { link, healMs } = this.#options
+    const { order, link, healMs } = this.#options
     const { sinceMs, lastSlot } = loss
     const nowMs = this.#nowMs
     this.#gap = loss
     link.lose(sinceMs, nowMs, lastSlot === null ? null : Math.max(nowMs, sinceMs + healMs) + HEAL_TAKE_MS)
-    if (lastSlot === null) this.#handlers.forgetOrder()
+    // The curves say nothing of what comes next.
+    if (lastSlot === null) order.forget()
   }
 
   /** The connection may be dead: nothing closes until it has proved to be or not. @param sinceMs until then nothing is missing, Unix ms */
@@ -124,7 +123,7 @@ export class Healing {
     const fromSlot = Math.max(0, lastSlot - HEAL_BACK_SLOTS)
     const untilMs = nowMs + healMs
     link.lose(sinceMs, nowMs, untilMs + HEAL_TAKE_MS)
-    this.#work = new Work(this.#options, this.#handlers, { sinceMs, untilMs, fromSlot })
+    this.#work = new Work(this.#options, { sinceMs, untilMs, fromSlot })
     this.working = this.#run(this.#work, nowMs - sinceMs > healMs)
   }
 
@@ -175,12 +174,13 @@ export class Healing {
    * late. @param isThere nothing more is fetched for what waits, whatever happens to the connection: false
    */
   async #drain(work: Work, losses: number, isThere: boolean): Promise<void> {
-    const takenAtMs = this.#options.source.clock.monotonicMs()
+    const { source, order } = this.#options
+    const takenAtMs = source.clock.monotonicMs()
     // Without a connection nothing comes, and more is missing than was told: that is the next gap, or more of this one.
     this.#isGathering = this.#losses === losses && this.#isConnected
     await this.#settle(work)
-    if (this.#isGathering && this.#handlers.isWaiting()) await this.#wait(PREDECESSOR_MS_MAX)
-    if (this.#losses === losses || !isThere) this.#handlers.expireTaken(takenAtMs)
+    if (this.#isGathering && order.waiting > 0) await this.#wait(PREDECESSOR_MS_MAX)
+    if (this.#losses === losses || !isThere) order.expireAdded(takenAtMs)
     this.#isGathering = false
   }
 
@@ -190,7 +190,7 @@ export class Healing {
    */
   async #settle({ untilMs }: Work): Promise<void> {
     const leftMs = untilMs + SETTLE_MS_MAX - this.#nowMs
-    await Promise.race([this.#handlers.settled(), this.#wait(Math.min(SETTLE_MS_MAX, leftMs))])
+    await Promise.race([this.#options.settled(), this.#wait(Math.min(SETTLE_MS_MAX, leftMs))])
   }
 
   /** Takes what was held back. Ends with nothing held, in the turn in which the caller goes on. */
@@ -199,7 +199,7 @@ export class Healing {
     for (let taken = 0; this.#losses === losses && !this.#options.signal.aborted; ) {
       const told = this.held.take()
       if (told === undefined) return
-      this.#handlers.take(told)
+      this.#options.take(told)
       // The rest of a log comes before what follows it.
       if (told.isTruncated) await this.#settle(work)
       if (++taken % TAKE_SLICE > 0) continue
@@ -210,7 +210,7 @@ export class Healing {
 
   #finish(work: Work): void {
     // What was held back and still waits for its predecessor goes on while bars are open: later it would be late.
-    this.#handlers.expireSlots(this.#newestSlot - PREDECESSOR_SLOTS)
+    this.#options.order.expireSlots(this.#newestSlot - PREDECESSOR_SLOTS)
     this.#work = null
     this.#gap = null
     const parts = work.end()

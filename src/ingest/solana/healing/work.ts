@@ -4,6 +4,7 @@ import type { MissingPart } from '../../../schema/event.ts'
 import type { SourceLink } from '../../source-link.ts'
 import { ALWAYS_ROOM, type FeedLog, type Room } from '../../types.ts'
 import { untilRoom } from '../../wait.ts'
+import type { CurveOrder } from '../curve-order.ts'
 import {
   HEAL_ALONE_REQUESTS_MAX,
   HEAL_PROGRESS_MS,
@@ -20,26 +21,11 @@ import type { ToldTransaction } from './held-notifications.ts'
 import { History, type PastFault, type PastSignature } from './history.ts'
 import { MissingParts, type MissingReason } from './missing-parts.ts'
 
-/** The road that notifications take too. */
-export interface HealingHandlers {
-  take(told: ToldTransaction): void
-  isTaken(signature: string): boolean
-  /** Events may be missing: the curves say nothing of what comes next. */
-  forgetOrder(): void
-  /** Everything of earlier slots has come: what waits for more goes on. */
-  expireSlots(beforeSlot: number): void
-  timeOf(event: RawEvent): number | null
-  /** What was taken by this monotonic time waits for its predecessor no longer. */
-  expireTaken(toMs: number): void
-  /** Whether something that was taken waits for its predecessor. */
-  isWaiting(): boolean
-  /** Resolves when all questions that what came has raised are answered. */
-  settled(): Promise<void>
-}
-
 export interface HealingOptions {
   source: ChainSource
   signal: AbortSignal
+  /** What was taken waits for its predecessor there. */
+  order: CurveOrder
   link: SourceLink
   log: FeedLog
   /** How long an outage may be, and how long fetching may take, ms; 0: nothing is fetched. */
@@ -47,6 +33,12 @@ export interface HealingOptions {
   /** How much of what comes meanwhile is held back. */
   heldBytesMax?: number | undefined
   room?: Room | undefined
+  /** The road that notifications take too. */
+  take(told: ToldTransaction): void
+  isTaken(signature: string): boolean
+  timeOf(event: RawEvent): number | null
+  /** Resolves when all questions that what came has raised are answered. */
+  settled(): Promise<void>
 }
 
 export const PREDECESSOR_SLOTS = Math.ceil(PREDECESSOR_MS_MAX / SLOT_MS)
@@ -71,16 +63,13 @@ export class Work {
   readonly #startedMs: number
   #loggedMs: number
   readonly #options: HealingOptions
-  readonly #handlers: HealingHandlers
 
   constructor(
     options: HealingOptions,
-    handlers: HealingHandlers,
     { sinceMs, untilMs, fromSlot }: Pick<Work, 'sinceMs' | 'untilMs' | 'fromSlot'>,
   ) {
     const { source, signal } = options
     this.#options = options
-    this.#handlers = handlers
     this.sinceMs = sinceMs
     this.fromSlot = fromSlot
     this.atSlot = fromSlot - 1
@@ -126,7 +115,7 @@ export class Work {
       fromSlot: this.atSlot + 1,
       beforeSlot,
       requestsMax: requestsMax ?? Number.POSITIVE_INFINITY,
-      isTaken: (signature) => this.#handlers.isTaken(signature),
+      isTaken: (signature) => this.#options.isTaken(signature),
     })
     if (!list.ok) {
       if (requestsMax !== null || list.fault === 'over') return false
@@ -155,13 +144,13 @@ export class Work {
     if (timeMs !== null) this.#missing.had(timeMs)
     this.#tellMissing()
     this.events += told.events.length
-    this.#handlers.take({ ...told, isTruncated: false })
+    this.#options.take({ ...told, isTruncated: false })
   }
 
   /** The time of a transaction; null: none of its events has one. */
   timeOf({ events }: ToldTransaction): number | null {
     for (const event of events) {
-      const timeMs = this.#handlers.timeOf(event)
+      const timeMs = this.#options.timeOf(event)
       if (timeMs !== null) return timeMs
     }
     return null
@@ -169,7 +158,7 @@ export class Work {
 
   /** What comes next cannot be had. */
   miss(fault: PastFault | MissingReason): void {
-    if (fault !== 'over' && this.#missing.begin(fault)) this.#handlers.forgetOrder()
+    if (fault !== 'over' && this.#missing.begin(fault)) this.#options.order.forget()
   }
 
   /** Nothing more is fetched: what is still missing is so until this time. */
@@ -189,7 +178,8 @@ export class Work {
   advance(slot: number, requestsLeft: number): void {
     this.atSlot = Math.max(this.atSlot, slot)
     this.#requestsLeft = Math.max(0, requestsLeft)
-    this.#handlers.expireSlots(this.atSlot - PREDECESSOR_SLOTS)
+    // Everything of earlier slots has come: what waits for more goes on.
+    this.#options.order.expireSlots(this.atSlot - PREDECESSOR_SLOTS)
   }
 
   /** Tells the log now and then how far it is, and waits for room. */
