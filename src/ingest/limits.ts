@@ -89,8 +89,8 @@ export const RECONNECT_MS_MAX = 30_000
 /** A larger answer of Birdeye is rejected. */
 export const PROVIDER_ANSWER_BYTES_MAX = 1024 * 1024
 export const PROVIDER_TIMEOUT_MS = 5_000
-/** The least time for which an answer, or a failure, stays fresh. */
-export const PROVIDER_TTL_MS_MIN = 60_000
+/** A token that could not be had is not asked for again for this long. */
+export const PROVIDER_FAILED_MS = 60_000
 /** Requests in flight at once. */
 export const PROVIDER_CONCURRENCY = 64
 /** The rate of Birdeye's largest plan. */

@@ -1,6 +1,5 @@
 import pLimit from 'p-limit'
 import { z } from 'zod'
-import { assert } from '../../lib/assert.ts'
 import { safeParse } from '../../lib/safe-parse.ts'
 import { readBoundedText } from '../../lib/text/bounded-text.ts'
 import { parseJson } from '../../lib/text/json-text.ts'
@@ -9,7 +8,6 @@ import {
   PROVIDER_CONCURRENCY,
   PROVIDER_PAUSE_MS,
   PROVIDER_PAUSE_MS_MAX,
-  PROVIDER_REQUESTS_PER_SECOND_MAX,
   PROVIDER_TIMEOUT_MS,
 } from '../limits.ts'
 import { RequestPace } from '../request-pace.ts'
@@ -19,7 +17,7 @@ import { withinTime } from '../wait.ts'
 export interface BirdeyeClientOptions {
   apiKey: string
   baseUrl: string
-  /** What the plan allows: above 0, at most `PROVIDER_REQUESTS_PER_SECOND_MAX`. */
+  /** What the plan allows. */
   requestsPerSecond: number
   timeoutMs?: number
 }
@@ -54,8 +52,6 @@ export class BirdeyeClient {
 
   constructor(options: BirdeyeClientOptions) {
     const { requestsPerSecond, baseUrl } = options
-    const isAllowed = requestsPerSecond > 0 && requestsPerSecond <= PROVIDER_REQUESTS_PER_SECOND_MAX
-    assert(isAllowed, `a plan allows up to ${PROVIDER_REQUESTS_PER_SECOND_MAX} requests a second`)
     this.#options = options
     this.#baseUrl = baseUrl.replace(/\/+$/, '')
     this.requestsPerSecond = requestsPerSecond

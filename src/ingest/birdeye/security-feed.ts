@@ -1,10 +1,9 @@
-import { assert } from '../../lib/assert.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { BoundedMap } from '../../lib/collections/bounded-map.ts'
 import { ENRICHED_SOURCES } from '../../schema/enrichment.ts'
 import type { EventSink } from '../../schema/event.ts'
 import { FeedParts } from '../feed-parts.ts'
-import { PROVIDER_FRESH_MAX, PROVIDER_TTL_MS_MIN, PROVIDER_WAITING_MAX } from '../limits.ts'
+import { PROVIDER_FAILED_MS, PROVIDER_FRESH_MAX, PROVIDER_WAITING_MAX } from '../limits.ts'
 import { RecencyQueue } from '../recency-queue.ts'
 import type { Feed, FeedLog, FeedStatus } from '../types.ts'
 import { type BirdeyeAnswer, type BirdeyeClient, isAnswered } from './birdeye-client.ts'
@@ -14,7 +13,7 @@ export interface SecurityOptions {
   birdeye: BirdeyeClient
   /** Whether the market holds a token: no other is made by what Birdeye says of it. */
   holds(mint: string): boolean
-  /** How long an answer stays fresh: at least `PROVIDER_TTL_MS_MIN`. */
+  /** How long an answer stays fresh. */
   ttlMs?: number
   waitingMax?: number
 }
@@ -54,7 +53,6 @@ export class SecurityFeed implements Feed {
 
   constructor(options: SecurityOptions, sink: EventSink, clock: Clock, log: FeedLog) {
     const { birdeye, ttlMs = SECURITY_TTL_MS, waitingMax = PROVIDER_WAITING_MAX } = options
-    assert(ttlMs >= PROVIDER_TTL_MS_MIN, `an answer stays fresh for at least ${PROVIDER_TTL_MS_MIN} ms`)
     this.#ttlMs = ttlMs
     this.#birdeye = birdeye
     this.#holds = (mint) => options.holds(mint)
@@ -126,7 +124,7 @@ export class SecurityFeed implements Feed {
     const isMissing = security.data === null && overview.data === null
     this.#freshUntilMs.set(
       mint,
-      this.#parts.clock.monotonicMs() + (isMissing ? PROVIDER_TTL_MS_MIN : this.#ttlMs),
+      this.#parts.clock.monotonicMs() + (isMissing ? PROVIDER_FAILED_MS : this.#ttlMs),
     )
     // Without any answer no patch is sent: known fields keep their values and their date.
     if (isMissing) return

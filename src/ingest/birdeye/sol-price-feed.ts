@@ -1,5 +1,4 @@
 import { z } from 'zod'
-import { assert } from '../../lib/assert.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { safeParse } from '../../lib/safe-parse.ts'
 import { price, time } from '../../schema/bounds.ts'
@@ -40,7 +39,6 @@ export class SolPriceFeed implements Feed {
     log: FeedLog,
   ) {
     const { birdeye, everyMs = SOL_PRICE_EVERY_MS } = options
-    assert(everyMs > 0, 'the interval is above 0')
     this.#birdeye = birdeye
     this.#everyMs = everyMs
     this.#parts = new FeedParts(SOL_PRICE_FEED, sink, clock, log)
