@@ -70,20 +70,14 @@ const firstLines = (error: unknown): string =>
 /** `symbol` is that of all rows, of a file without a column for it. */
 export type TradeFileOptions = Partial<SourceOptions> & Pick<SourceOptions, 'path'>
 
-type Format = 'Parquet' | 'CSV' | 'JSON'
-const FORMATS_BY_NAME: readonly [RegExp, Format][] = [
-  [/\.(parquet|pq)$/i, 'Parquet'],
-  [/\.(csv|tsv|txt)(\.gz|\.zst)?$/i, 'CSV'],
-  [/\.(ndjson|jsonl|json)(\.gz|\.zst)?$/i, 'JSON'],
+const FORMATS = [
+  { format: 'Parquet', paths: /\.(parquet|pq)$/i, open: openParquet },
+  { format: 'CSV', paths: /\.(csv|tsv|txt)(\.gz|\.zst)?$/i, open: openCsv },
+  { format: 'JSON', paths: /\.(ndjson|jsonl|json)(\.gz|\.zst)?$/i, open: openJson },
 ]
-const OPEN: Record<Format, (options: SourceOptions) => Promise<TradeFile>> = {
-  Parquet: openParquet,
-  CSV: openCsv,
-  JSON: openJson,
-}
 
-function detectFormat(path: string): Format {
-  const found = FORMATS_BY_NAME.find(([pattern]) => pattern.test(path))?.[1]
+function detectFormat(path: string): (typeof FORMATS)[number] {
+  const found = FORMATS.find(({ paths }) => paths.test(path))
   if (found !== undefined) return found
   const hint = /\.(zip|7z|tar|tgz|rar|bz2|xz)$/i.test(path) ? 'unpack it' : 'rename it'
   throw invalid(
@@ -95,13 +89,13 @@ function detectFormat(path: string): Format {
 /** Opens a file of trades. @throws StoreError `invalid` when the file cannot be read or does not fit the mapping. */
 export async function openTradeFile(options: TradeFileOptions): Promise<TradeFile> {
   const { path, mapping = {}, symbol = null, batchRows = TRADE_BATCH_ROWS } = options
-  const format = detectFormat(path)
+  const { format, open: openFile } = detectFormat(path)
   const entry = await stat(path).catch(() => null)
   if (entry?.isFile() !== true) throw invalid(`there is no file ${path}`)
   const describe = (error: unknown, what: string): StoreError =>
     error instanceof StoreError ? error : invalid(`${path} cannot be read ${what}: ${errorMessage(error)}`)
   try {
-    const file = await OPEN[format]({ path, mapping, symbol, batchRows })
+    const file = await openFile({ path, mapping, symbol, batchRows })
     const batches = inTimeOrder(untilWholeEnd(file, path), path, (error) => describe(error, 'to its end'))
     return { ...file, batches }
   } catch (error) {
