@@ -53,8 +53,7 @@ export class EnrichmentQueue {
   /** Given up because too many waited. */
   displaced = 0
   #takes = 0
-  #running: Promise<void> | null = null
-  #finish: () => void = () => {}
+  #idle: PromiseWithResolvers<void> | null = null
   readonly #options: QueueOptions
   readonly #queues = recordFrom(URGENCIES, () => new RecencyQueue(ENRICH_WAITING_MAX))
   readonly #asking = new Set<string>()
@@ -72,7 +71,7 @@ export class EnrichmentQueue {
 
   /** Resolves when nothing is asked for any more; null: nothing is. */
   get pending(): Promise<void> | null {
-    return this.#running
+    return this.#idle?.promise ?? null
   }
 
   /** The last of them is asked about first. */
@@ -129,14 +128,12 @@ export class EnrichmentQueue {
       const mint = this.#take()
       if (mint === null) break
       this.#asking.add(mint)
-      this.#running ??= new Promise((resolve) => {
-        this.#finish = resolve
-      })
+      this.#idle ??= Promise.withResolvers()
       void this.#options.ask(mint).then((isAnswered) => this.#onAnswer(mint, isAnswered))
     }
-    if (this.#asking.size > 0 || this.#running === null) return
-    this.#running = null
-    this.#finish()
+    if (this.#asking.size > 0) return
+    this.#idle?.resolve()
+    this.#idle = null
   }
 
   #onAnswer(mint: string, isAnswered: boolean): void {
