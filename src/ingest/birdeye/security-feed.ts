@@ -45,19 +45,12 @@ export class SecurityFeed implements Feed {
   #top10Outside = 0
   #latestAnswerAtMs: number | null = null
   #latestError: { message: string; atMs: number } | null = null
-  readonly #ttlMs: number
-  readonly #concurrentMax: number
-  readonly #birdeye: BirdeyeClient
-  readonly #holds: (mint: string) => boolean
+  readonly #options: SecurityOptions
   readonly #parts: FeedParts
 
   constructor(options: SecurityOptions, sink: EventSink, clock: Clock, log: FeedLog) {
-    const { birdeye, ttlMs = SECURITY_TTL_MS, waitingMax = PROVIDER_WAITING_MAX } = options
-    this.#ttlMs = ttlMs
-    this.#birdeye = birdeye
-    this.#holds = (mint) => options.holds(mint)
-    this.#concurrentMax = concurrentMintsMax(birdeye.requestsPerSecond)
-    this.#queue = new RecencyQueue(waitingMax)
+    this.#options = options
+    this.#queue = new RecencyQueue(options.waitingMax ?? PROVIDER_WAITING_MAX)
     // It has nothing to do until a token is launched or traded.
     this.#parts = new FeedParts(SECURITY_FEED, sink, clock, log, 'running')
   }
@@ -86,7 +79,8 @@ export class SecurityFeed implements Feed {
 
   /** Asks for as many queued mints as may be asked for at once. */
   #askNext(): void {
-    while (this.#asking.size < this.#concurrentMax && !this.#parts.stopping.signal.aborted) {
+    const concurrentMax = concurrentMintsMax(this.#options.birdeye.requestsPerSecond)
+    while (this.#asking.size < concurrentMax && !this.#parts.stopping.signal.aborted) {
       const mint = this.#queue.take()
       if (mint === null) return
       const asking = this.#ask(mint).then((isLimited) => {
@@ -101,10 +95,11 @@ export class SecurityFeed implements Feed {
   /** Asks for one mint. Does not reject. @returns whether it is to be asked for again: the client pauses before that */
   async #ask(mint: string): Promise<boolean> {
     try {
+      const { birdeye } = this.#options
       const { signal } = this.#parts.stopping
       const [security, overview] = await Promise.all([
-        this.#birdeye.get('/defi/token_security', mint, signal),
-        this.#birdeye.get('/defi/token_overview', mint, signal),
+        birdeye.get('/defi/token_security', mint, signal),
+        birdeye.get('/defi/token_overview', mint, signal),
       ])
       if (signal.aborted) return false
       this.#parts.state.set(isAnswered(security) || isAnswered(overview) ? 'running' : 'reconnecting')
@@ -120,12 +115,11 @@ export class SecurityFeed implements Feed {
 
   #applyAnswers(mint: string, security: BirdeyeAnswer, overview: BirdeyeAnswer): void {
     // One that has given way to others meanwhile is asked for again when it comes back.
-    if (!this.#holds(mint)) return
+    const { ttlMs = SECURITY_TTL_MS } = this.#options
+    if (!this.#options.holds(mint)) return
     const isMissing = security.data === null && overview.data === null
-    this.#freshUntilMs.set(
-      mint,
-      this.#parts.clock.monotonicMs() + (isMissing ? PROVIDER_FAILED_MS : this.#ttlMs),
-    )
+    const freshMs = isMissing ? PROVIDER_FAILED_MS : ttlMs
+    this.#freshUntilMs.set(mint, this.#parts.clock.monotonicMs() + freshMs)
     // Without any answer no patch is sent: known fields keep their values and their date.
     if (isMissing) return
     const nowMs = this.#parts.clock.now()
@@ -168,7 +162,7 @@ export class SecurityFeed implements Feed {
   describe(): FeedStatus {
     return this.#parts.status({
       source: SOURCE,
-      requestsPerSecond: this.#birdeye.requestsPerSecond,
+      requestsPerSecond: this.#options.birdeye.requestsPerSecond,
       asking: this.#asking.size,
       waiting: this.#queue.size,
       displaced: this.#droppedCount,

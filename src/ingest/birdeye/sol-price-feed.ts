@@ -17,6 +17,11 @@ const updatedSeconds = z
   .pipe(time)
 export const SOL_PRICE_FEED = 'solPrice'
 
+interface SolPriceOptions {
+  birdeye: BirdeyeClient
+  everyMs?: number
+}
+
 /**
  * A feed that asks Birdeye for the price of SOL at an interval and sends it as solPrice events. Trades of PumpPortal have
  * no USD price without it. When there is no answer the latest price stays in force until it is too old. The feed is ready after
@@ -26,21 +31,13 @@ export class SolPriceFeed implements Feed {
   readonly ready: Promise<void>
   #latestPrice: { usd: number; atMs: number } | null = null
   #latestError: { message: string; atMs: number } | null = null
-  readonly #everyMs: number
-  readonly #birdeye: BirdeyeClient
+  readonly #options: SolPriceOptions
   readonly #parts: FeedParts
   readonly #firstAnswer = Promise.withResolvers<void>()
   readonly #running: Promise<void>
 
-  constructor(
-    options: { birdeye: BirdeyeClient; everyMs?: number },
-    sink: EventSink,
-    clock: Clock,
-    log: FeedLog,
-  ) {
-    const { birdeye, everyMs = SOL_PRICE_EVERY_MS } = options
-    this.#birdeye = birdeye
-    this.#everyMs = everyMs
+  constructor(options: SolPriceOptions, sink: EventSink, clock: Clock, log: FeedLog) {
+    this.#options = options
     this.#parts = new FeedParts(SOL_PRICE_FEED, sink, clock, log)
     this.ready = this.#firstAnswer.promise
     this.#running = this.#run()
@@ -55,7 +52,7 @@ export class SolPriceFeed implements Feed {
         this.#parts.noteFault(error)
       }
       this.#firstAnswer.resolve()
-      await wait(this.#everyMs, signal)
+      await wait(this.#options.everyMs ?? SOL_PRICE_EVERY_MS, signal)
     }
     this.#firstAnswer.resolve()
     this.#parts.state.set('stopped')
@@ -63,7 +60,7 @@ export class SolPriceFeed implements Feed {
 
   async #askOnce(signal: AbortSignal): Promise<void> {
     const { state, counters, clock } = this.#parts
-    const { data, fault } = await this.#birdeye.get('/defi/price', MARKET_QUOTES.sol, signal)
+    const { data, fault } = await this.#options.birdeye.get('/defi/price', MARKET_QUOTES.sol, signal)
     if (fault === 'stopped') return
     const usd = safeParse(price, data?.value).data
     const nowMs = clock.now()
