@@ -28,8 +28,8 @@ export interface RpcOptions {
   /** The chain that every endpoint must be of; an endpoint is asked before its first call. Without it any chain will do. */
   genesis?: string | undefined
   timeoutMs?: number | undefined
-  /** Told of each answer, for a tape. */
-  onAnswer?: ((method: string, params: readonly unknown[], result: unknown) => void) | undefined
+  /** Told of each answer. */
+  tape?: ChainTape | undefined
 }
 
 export type RpcFault =
@@ -49,6 +49,12 @@ export type RpcAnswer = (
 ) & {
   /** Which of the endpoints has answered, from 0, where there are several. */
   endpoint?: number
+}
+
+/** Keeps what comes in, as it came. */
+export interface ChainTape {
+  frame(text: string): void
+  answer(method: string, params: readonly unknown[], result: unknown): void
 }
 
 /** What the feed asks endpoints: a node, or a tape of one. */
@@ -186,7 +192,7 @@ export class RpcClient implements Rpc {
   ): Promise<RpcAnswer> {
     if (limit.pendingCount >= RPC_WAITING_MAX) return this.#failed('busy', 'too many calls wait')
     const answer = await limit(call)
-    if (answer.ok) this.#options.onAnswer?.(method, params, answer.result)
+    if (answer.ok) this.#options.tape?.answer(method, params, answer.result)
     return answer
   }
 

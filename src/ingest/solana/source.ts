@@ -9,7 +9,7 @@ import { type Rpc, RpcClient } from './rpc.ts'
 import {
   type Silence,
   type SubscriptionHandlers,
-  type SubscriptionTiming,
+  type SubscriptionOptions,
   subscribe,
 } from './subscription.ts'
 
@@ -46,19 +46,11 @@ export type EndpointSettings = Pick<
   'rpcUrls' | 'socketUrls' | 'commitment' | 'requestsPerSecond'
 >
 
-export interface LiveSourceOptions extends EndpointSettings, SubscriptionTiming {
+export interface LiveSourceOptions extends EndpointSettings, SubscriptionOptions {
   rpcTimeoutMs?: number
-  /** Told of all that comes in. */
-  tape?: ChainTape
 }
 
 export type Commitment = 'confirmed' | 'processed'
-
-/** Keeps what comes in, as it came. */
-export interface ChainTape {
-  frame(text: string): void
-  answer(method: string, params: readonly unknown[], result: unknown): void
-}
 
 export class LiveSource implements ChainSource {
   readonly rpc: RpcClient
@@ -76,14 +68,7 @@ export class LiveSource implements ChainSource {
     this.#options = options
     this.#sockets = socketUrls.length > 0 ? socketsOf(socketUrls) : socketEndpointsOf(rpcUrls)
     this.#all = [...endpoints, ...this.#sockets]
-    const onAnswer = tape && ((...answer: Parameters<ChainTape['answer']>) => tape.answer(...answer))
-    this.rpc = new RpcClient({
-      endpoints,
-      requestsPerSecond,
-      timeoutMs,
-      onAnswer,
-      genesis: MAINNET_GENESIS,
-    })
+    this.rpc = new RpcClient({ endpoints, requestsPerSecond, timeoutMs, tape, genesis: MAINNET_GENESIS })
     this.clock = clock
   }
 
@@ -96,19 +81,18 @@ export class LiveSource implements ChainSource {
   }
 
   async connect(handlers: SubscriptionHandlers, signal: AbortSignal): Promise<UpstreamEnd & Silence> {
-    const { commitment, tape } = this.#options
+    const { commitment } = this.#options
     let wasSubscribed = false
     const onSubscribed = () => {
       wasSubscribed = true
       handlers.onSubscribed()
     }
-    const onFrame = tape && ((text: string) => tape.frame(text))
     const { url, host, callsUrl = url } = this.#socket
     try {
       // Calls and subscriptions may be at other endpoints. One that answers no calls is believed.
       if ((await this.rpc.isOfChain({ url: callsUrl, host }, signal)) === false)
         return { reason: `${host} is an endpoint of another chain than Solana's mainnet` }
-      return await subscribe(url, commitment, { ...handlers, onSubscribed }, signal, this.#options, onFrame)
+      return await subscribe(url, commitment, { ...handlers, onSubscribed }, signal, this.#options)
     } finally {
       // One that has served is tried first again; one that has not gives way to the next.
       if (!wasSubscribed) this.#current++

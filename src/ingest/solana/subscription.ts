@@ -6,6 +6,7 @@ import { UPSTREAM_CONNECT_MS_MAX } from '../limits.ts'
 import { type UpstreamEnd, UpstreamSocket } from '../upstream-socket.ts'
 import { FRAME_BYTES_MAX, LOGS_SILENCE_MS_MAX, PAUSE_MS, PULSE_MS_MAX, SUBSCRIBE_MS_MAX } from './limits.ts'
 import { AMM_PROGRAM, ORCA_SOL_USDC, PUMP_PROGRAM, PYTH_SOL_USD } from './programs.ts'
+import type { ChainTape } from './rpc.ts'
 
 /** What a connection is subscribed to. */
 const TOPICS = {
@@ -52,10 +53,12 @@ export function answeredBy(text: string): unknown {
   return text.includes('"method"') ? null : (Object(parseJson(text)).id ?? null)
 }
 
-export interface SubscriptionTiming {
+export interface SubscriptionOptions {
   pulseMsMax?: number
   /** For how long one program may be silent while slots come. */
   logsSilenceMsMax?: number
+  /** Told of all that comes in. */
+  tape?: ChainTape
 }
 
 /** What a connection may have left out before its end, though slots came: since when one of the programs was silent. */
@@ -174,15 +177,13 @@ function requestOf(topic: Topic, id: number, commitment: string): string {
 /**
  * Connects once, and resolves when the connection is over: also when no slot came for `PULSE_MS_MAX`, or no log of one of the programs
  * for `LOGS_SILENCE_MS_MAX`, however open its socket: both are traded many times a second.
- * @param onFrame told of each frame, for a tape
  */
 export async function subscribe(
   address: string,
   commitment: string,
   handlers: SubscriptionHandlers,
   signal: AbortSignal,
-  { pulseMsMax = PULSE_MS_MAX, logsSilenceMsMax = LOGS_SILENCE_MS_MAX }: SubscriptionTiming = {},
-  onFrame: (text: string) => void = () => {},
+  { pulseMsMax = PULSE_MS_MAX, logsSilenceMsMax = LOGS_SILENCE_MS_MAX, tape }: SubscriptionOptions = {},
 ): Promise<UpstreamEnd & Silence> {
   const end = (reason: string) => socket.end(reason)
   let pulse: NodeJS.Timeout | undefined
@@ -235,7 +236,7 @@ export async function subscribe(
           socket.send(requestOf(topic, index + 1, commitment))
       },
       onFrame: (text) => {
-        if (text !== null) onFrame(text)
+        if (text !== null) tape?.frame(text)
         frames.read(text)
       },
       onHandlerError: handlers.onHandlerError,

@@ -18,8 +18,8 @@ import {
   TAPE_ANSWERS_BYTES_MAX,
   TAPE_WAITING_BYTES_MAX,
 } from './limits.ts'
-import type { Rpc, RpcAnswer } from './rpc.ts'
-import type { ChainSource, ChainTape, Settled } from './source.ts'
+import type { ChainTape, Rpc, RpcAnswer } from './rpc.ts'
+import type { ChainSource, Settled } from './source.ts'
 import { answeredBy, FrameReader, type SubscriptionHandlers } from './subscription.ts'
 
 const FORMAT = 'mintlake-solana-tape'

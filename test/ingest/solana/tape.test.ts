@@ -217,8 +217,7 @@ it('says of tokens what the node did: of one that it did not have at first, of a
   node.missingAccounts.add(mintOfSymbol('closed'))
   const tape = new TapeWriter(path, 1e9, systemClock, () => {})
   const rpc = new RpcClient({
-    ...{ endpoints: endpointsOf([node.url]), requestsPerSecond: 1_000 },
-    onAnswer: (...answer) => tape.answer(...answer),
+    ...{ endpoints: endpointsOf([node.url]), requestsPerSecond: 1_000, tape },
   })
   const said = await enrich(rpc, [late, taxed, held], () => {
     node.nextSlot()
