@@ -7,7 +7,7 @@ import { safeParse } from '../../../lib/safe-parse.ts'
 import type { PatchFields } from '../../../schema/datapoint.ts'
 import { ENRICHED_SOURCES } from '../../../schema/enrichment.ts'
 import type { PatchEvent } from '../../../schema/event.ts'
-import { Accounts, type Read } from '../accounts.ts'
+import { Accounts } from '../accounts.ts'
 import { derivedAddresses } from '../derived-addresses.ts'
 import {
   ACCOUNTS_PER_CALL,
@@ -123,21 +123,13 @@ export class ChainEnrichment {
     addresses: readonly string[],
     since = 0,
   ): Promise<{ accounts: (Account | null)[]; slot: number | null } | undefined> {
-    let slot: number | null = null
-    const accounts = await Promise.all(
-      addresses.map(
-        (address) =>
-          new Promise<Account | null | undefined>((resolve) => {
-            const read: Read = (account, atSlot) => {
-              slot ??= atSlot
-              resolve(account)
-            }
-            this.#accounts.want(address, read, since)
-          }),
-      ),
-    )
-    const had = accounts.filter((account) => account !== undefined)
-    return had.length === accounts.length ? { accounts: had, slot } : undefined
+    const ask = (address: string) =>
+      new Promise<{ account: Account | null | undefined; slot: number | null }>((resolve) => {
+        this.#accounts.want(address, (account, slot) => resolve({ account, slot }), since)
+      })
+    const answers = await Promise.all(addresses.map(ask))
+    const accounts = answers.flatMap(({ account }) => (account === undefined ? [] : [account]))
+    return accounts.length === answers.length ? { accounts, slot: answers.at(0)?.slot ?? null } : undefined
   }
 
   async #askAccounts(mint: string): Promise<boolean> {

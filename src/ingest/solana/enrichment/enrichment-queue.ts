@@ -65,10 +65,6 @@ export class EnrichmentQueue {
     this.#options = options
   }
 
-  get waiting(): number {
-    return URGENCIES.reduce((sum, urgency) => sum + this.#queues[urgency].size, 0)
-  }
-
   /** Resolves when nothing is asked for any more; null: nothing is. */
   get pending(): Promise<void> | null {
     return this.#idle?.promise ?? null
@@ -153,7 +149,8 @@ export class EnrichmentQueue {
   }
 
   describe(): Record<string, number> {
-    const { answered, failed, displaced, waiting } = this
+    const { answered, failed, displaced } = this
+    const waiting = URGENCIES.reduce((sum, urgency) => sum + this.#queues[urgency].size, 0)
     return { answered, failed, displaced, waiting, asking: this.#asking.size }
   }
 }
