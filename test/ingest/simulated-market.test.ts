@@ -6,6 +6,7 @@ import { afterEach, beforeEach, describe, expect, it, test } from 'vitest'
 import { SIMULATED_TRADES_REPEATED_MAX } from '../../src/ingest/limits.ts'
 import { openSimulatedMarket, type SimulatedMarketOptions } from '../../src/ingest/simulated-market.ts'
 import { Simulation } from '../../src/ingest/simulator/simulation.ts'
+import { simulatedEvents } from '../support/simulated-events.ts'
 import { type Client, type ServerProcess, spawnServer, temporaryFolder } from '../support/test-server.ts'
 import { silentLog } from './memory-sink.ts'
 
@@ -65,7 +66,7 @@ describe('the market of a start', () => {
     const mints: string[] = []
     for (const [at, seed] of [2, 1, null, 2, 2].entries()) {
       const { market } = await openAt(NOW_MS + at, { seed, isRecorded: true })
-      for (const { event } of new Simulation(market).events(NOW_MS + at))
+      for (const { event } of simulatedEvents(new Simulation(market), NOW_MS + at))
         if (event.type === 'token') mints.push(event.mint)
     }
     expect(mints.length).toBeGreaterThan(200)
@@ -90,7 +91,7 @@ describe('the market of a start', () => {
     expect((await openAt(NOW_MS, { seed })).market).toMatchObject({ seed, generation: 0 })
     const { market } = await openAt(NOW_MS + longestMs + 1)
     expect(market).toMatchObject({ seed, generation: 1 })
-    expect(new Simulation(market).events(NOW_MS).next().done).toBe(false)
+    expect(simulatedEvents(new Simulation(market), NOW_MS, 1)).not.toEqual([])
   })
 
   it('is another one of the same kind where nobody knows what it was', async () => {

@@ -12,6 +12,7 @@ import {
   type TradeEvent,
 } from '../../src/schema/event.ts'
 import { isMint } from '../../src/schema/mint.ts'
+import { simulatedEvents } from '../support/simulated-events.ts'
 import { MemorySink, silentLog } from './memory-sink.ts'
 
 const START = 1_772_000_000_000
@@ -23,7 +24,7 @@ const hashOf = (events: Iterable<SimulatedEvent>) => {
   for (const event of events) hash.update(JSON.stringify(event))
   return hash.digest('hex')
 }
-const all = [...new Simulation(small).events(START + MINUTE)]
+const all = simulatedEvents(new Simulation(small), START + MINUTE)
 const eventsOf = <Type extends MarketEvent['type']>(type: Type) =>
   all.map(({ event }) => event).filter((event) => event.type === type) as Extract<
     MarketEvent,
@@ -31,8 +32,8 @@ const eventsOf = <Type extends MarketEvent['type']>(type: Type) =>
   >[]
 
 test('the same seed gives the same events, and another seed gives others, of other tokens', () => {
-  expect(hashOf(new Simulation(small).events(START + MINUTE))).toBe(hashOf(all))
-  const others = [...new Simulation({ ...small, seed: 8 }).events(START + MINUTE)]
+  expect(hashOf(simulatedEvents(new Simulation(small), START + MINUTE))).toBe(hashOf(all))
+  const others = simulatedEvents(new Simulation({ ...small, seed: 8 }), START + MINUTE)
   expect(hashOf(others)).not.toBe(hashOf(all))
   const mints = new Set(eventsOf('token').map(({ mint }) => mint))
   expect(mints.size).toBeGreaterThan(100)
@@ -43,8 +44,8 @@ test('the events do not depend on how time is divided into calls, or on the sink
   const stepped = new Simulation(small)
   const parts: SimulatedEvent[] = []
   for (let untilMs = START - MINUTE; untilMs <= START + MINUTE; untilMs += 997)
-    parts.push(...stepped.events(untilMs))
-  parts.push(...stepped.events(START + MINUTE))
+    parts.push(...simulatedEvents(stepped, untilMs))
+  parts.push(...simulatedEvents(stepped, START + MINUTE))
   expect(hashOf(parts)).toBe(hashOf(all))
   const sink = new MemorySink()
   const sliced = new Simulation(small)
@@ -99,7 +100,8 @@ test('each token trades along one constant-product curve, and off it only after 
 })
 
 test('a curve graduates when its last token is sold, at about 115 virtual SOL', () => {
-  const busy = [...new Simulation({ ...small, tokens: 60, tradesPerSecond: 400 }).events(START + 3 * MINUTE)]
+  const simulation = new Simulation({ ...small, tokens: 60, tradesPerSecond: 400 })
+  const busy = simulatedEvents(simulation, START + 3 * MINUTE)
   const last = new Map<string, TradeEvent>()
   let seen = 0
   for (const { event } of busy) {
@@ -184,7 +186,7 @@ test('history and present are one process: rate, sizes and launches are the same
   const options = { ...small, tokens: 1_000, tradesPerSecond: 10 }
   const simulation = new Simulation(options)
   const spanMs = 15 * MINUTE
-  const events = [...simulation.events(START + spanMs)].filter(
+  const events = simulatedEvents(simulation, START + spanMs).filter(
     ({ receivedAtMs }) => receivedAtMs > START - spanMs,
   )
   const trades = events.flatMap(({ event }) => (event.type === 'trade' ? [event] : []))

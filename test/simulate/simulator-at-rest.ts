@@ -5,6 +5,7 @@ import { Simulation } from '../../src/ingest/simulator/simulation.ts'
 import type { RecordedEvent } from '../../src/journal/event-batch.ts'
 import { DAY_MS } from '../../src/lib/time.ts'
 import type { MarketEvent } from '../../src/schema/event.ts'
+import { simulatedEvents } from '../support/simulated-events.ts'
 import type { Cast, LifeEnd } from './actors/cast.ts'
 import { LOSES_MS, type Missing } from './recorded-at-rest.ts'
 import { check, type World } from './world.ts'
@@ -89,8 +90,9 @@ function findGeneration(world: World, from: number, recorded: readonly RecordedE
   const generations = Array.from({ length: world.server.lives + 1 }, (_, index) => from + index)
   // Where it could not be noted it is of the time.
   for (const generation of [...generations, startMs]) {
-    const { value } = new Simulation(optionsOf(world, generation, recorded[0]!.event)).events(Infinity).next()
-    if (value !== undefined && keyOf(value.event) === first) return generation
+    const simulation = new Simulation(optionsOf(world, generation, recorded[0]!.event))
+    const [begins] = simulatedEvents(simulation, Infinity, 1)
+    if (begins !== undefined && keyOf(begins.event) === first) return generation
   }
   check(
     world,
@@ -117,7 +119,7 @@ function compareWithSeed(
 ): Missing[] {
   const missing: Missing[] = []
   const options = optionsOf(world, generation, recorded[0]!.event)
-  const made = new Simulation(options).events(nextMs ?? world.machine.trueMs)
+  const made = simulatedEvents(new Simulation(options), nextMs ?? world.machine.trueMs).values()
   const miss = (event: MarketEvent): void => {
     if ('mint' in event) missing.push({ mint: event.mint, tsMs: event.ts })
   }

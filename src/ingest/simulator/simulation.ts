@@ -109,16 +109,10 @@ export class Simulation {
     return this.#tokens
   }
 
-  /** The events up to and including `untilMs`, Unix ms, that were not delivered yet. */
-  *events(untilMs: number): Generator<SimulatedEvent, void, undefined> {
-    for (;;) {
-      yield* this.#pending
-      this.#pending = []
-      if (!this.#step(untilMs)) return
-    }
-  }
-
-  /** Delivers these events to a sink, about `eventsMax` at most. @returns whether none is left up to `untilMs`. */
+  /**
+   * Delivers the events up to and including `untilMs`, Unix ms, that were not delivered yet, about `eventsMax` at most.
+   * @returns whether none is left
+   */
   advance(untilMs: number, sink: EventSink, eventsMax = Number.POSITIVE_INFINITY): boolean {
     for (let delivered = 0; delivered < eventsMax; ) {
       const pending = this.#pending
