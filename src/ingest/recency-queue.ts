@@ -1,14 +1,16 @@
-import { assert } from '../lib/assert.ts'
+import { BoundedMap } from '../lib/collections/bounded-map.ts'
 
 /** A bounded queue of distinct names that gives out the most recently requested name first. When full it drops the oldest. */
 export class RecencyQueue {
-  /** In the order of requests, the most recent last. */
-  readonly #names = new Set<string>()
-  readonly #namesMax: number
+  readonly #names: BoundedMap<string, true>
+  /** By the last `add`. */
+  #dropped: string | null = null
 
   constructor(namesMax: number) {
-    assert(namesMax >= 1, 'a queue holds at least one name')
-    this.#namesMax = namesMax
+    const onEvict = (name: string) => {
+      this.#dropped = name
+    }
+    this.#names = new BoundedMap({ entriesMax: namesMax, onEvict })
   }
 
   get size(): number {
@@ -21,19 +23,16 @@ export class RecencyQueue {
 
   /** Adds a name, or makes it the most recent one. @returns the name that was dropped for it, or null. */
   add(name: string): string | null {
-    this.#names.delete(name)
-    this.#names.add(name)
-    if (this.#names.size <= this.#namesMax) return null
-    const [oldest] = this.#names
-    this.#names.delete(oldest)
-    return oldest
+    this.#dropped = null
+    this.#names.set(name, true)
+    return this.#dropped
   }
 
   /** Removes and returns the most recent name; null where there is none. */
   take(): string | null {
-    let latest: string | null = null
-    for (const name of this.#names) latest = name
-    if (latest !== null) this.#names.delete(latest)
-    return latest
+    const { newest } = this.#names
+    if (newest === null) return null
+    this.#names.delete(newest.key)
+    return newest.key
   }
 }

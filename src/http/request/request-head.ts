@@ -251,9 +251,11 @@ export function idempotencyKeyOf({ idempotencyKey }: SentHeaders): string | null
 export function checkBodyType({ bodyTypes = ['application/json'] }: Route, contentType: string): void {
   const [mediaType = ''] = contentType.split(';', 1)
   const type = mediaType.trim().toLowerCase()
-  if (bodyTypes.includes(type) || (bodyTypes.length === 0 && type === '')) return
-  throw new ServiceError('unsupported_media_type', `Content-Type must be ${bodyTypes.join(' or ')}.`, {
-    allowed: bodyTypes,
+  if (bodyTypes.includes(type)) return
+  // '': without a body none is needed.
+  const allowed = bodyTypes.filter((each) => each !== '')
+  throw new ServiceError('unsupported_media_type', `Content-Type must be ${allowed.join(' or ')}.`, {
+    allowed,
   })
 }
 

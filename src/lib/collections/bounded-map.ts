@@ -66,6 +66,11 @@ export class BoundedMap<Key, Value> {
     return this.#oldest
   }
 
+  /** The entry that was set or renewed last. */
+  get newest(): Entry<Key, Value> | null {
+    return this.#newest
+  }
+
   /** All entries, oldest first. */
   *entries(): Iterable<Entry<Key, Value>> {
     for (let link = this.#oldest; link !== null; link = link.newer) yield link

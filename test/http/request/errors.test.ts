@@ -215,11 +215,20 @@ describe('bodies', () => {
   ])('%s accepts only JSON of at most 64 KiB', async (path) => {
     const wrong = await post(path, 'a=1', { 'Content-Type': 'application/x-www-form-urlencoded' })
     expectProblem(wrong, 'unsupported_media_type')
-    expect(wrong.body.allowed).toContain('application/json')
+    expect(wrong.body.allowed).toEqual(['application/json'])
     const large = JSON.stringify({ pad: 'x'.repeat(64 * 1024) })
     expectProblem(await post(path, large, {}), 'payload_too_large')
     expectProblem(await post(path, '{"a":', {}), 'invalid_json')
     expectProblem(await post(path, '[1]', {}), 'validation_failed')
+  })
+
+  it('of no use are of the same type, or none', async () => {
+    const wrong = await post('/api/v1/keys/rotate', 'a=1', {
+      'Content-Type': 'application/x-www-form-urlencoded',
+    })
+    expectProblem(wrong, 'unsupported_media_type')
+    expect(wrong.body.allowed).toEqual(['application/json'])
+    expect(wrong.text).toContain('Content-Type must be application/json.')
   })
 
   it('are accepted with a content type in any case and with parameters', async () => {

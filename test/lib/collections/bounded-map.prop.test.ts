@@ -60,6 +60,7 @@ test('a bounded map evicts the oldest entries, and no more of them than its boun
         slow.run(kind, key, weight)
         expect([map.size, map.weight]).toEqual([slow.pairs.length, slow.weight()])
         expect(map.oldest?.key).toBe(slow.pairs[0]?.[0])
+        expect(map.newest?.key).toBe(slow.pairs.at(-1)?.[0])
         for (let other = 0; other < 10; other++)
           expect(map.has(other)).toBe(slow.pairs.some(([each]) => each === other))
       }
