@@ -1,6 +1,6 @@
 // The parts of a market, each given those that it uses: who knows whom is told here.
 import { type ClosedBar, TIMEFRAMES } from '../schema/bar.ts'
-import type { EngineSettings } from '../schema/event.ts'
+import type { EngineSettings, RewoundSpan } from '../schema/event.ts'
 import { BarCascade } from './bars/bar-cascade.ts'
 import { BarTextCache } from './bars/bar-text.ts'
 import { ClosedBarSweep, emitterOf } from './bars/closed-bar.ts'
@@ -53,6 +53,8 @@ export interface MarketOptions extends Partial<EngineSettings> {
   onBarClosed?: (bar: ClosedBar) => void
   /** Called when a token's profile may have changed, during a write: it must not read the market. */
   onProfileChanged?: (mint: string) => void
+  /** Called where market time goes back, before it does: bars that have closed in this span will close again. */
+  onRewound?: (span: RewoundSpan) => void
 }
 
 /** What the engine's answers depend on besides the events, where options leave it open. */
@@ -151,7 +153,7 @@ function createViews(state: State, tokensMax: number) {
 function createWriters(
   parts: State & ReturnType<typeof createViews>,
   { newWindowMs }: EngineSettings,
-  { onProfileChanged = () => {} }: MarketOptions,
+  { onProfileChanged = () => {}, onRewound = () => {} }: MarketOptions,
 ) {
   const figures = new TokenFigures({ ...parts, newWindowMs, onProfileChanged })
   const lifecycle = new TokenLifecycle(parts)
@@ -160,7 +162,7 @@ function createWriters(
       lifecycle.loseBars(slot, window, keptFromMs)
   const healing = new Healing(parts)
   const trades = new TradeWriter({ ...parts, figures, lifecycle, healing })
-  const rewound = { ...parts, figures, healing }
+  const rewound = { ...parts, figures, healing, onRewound }
   const rewind = (timeMs: number) => rewindMarket(rewound, timeMs)
   return {
     prefetch: new Prefetch(parts),

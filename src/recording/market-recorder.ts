@@ -1,4 +1,4 @@
-// Records closed bars and versions of token profiles in the store. The market never waits for it.
+// Records closed bars and versions of token profiles in the store, and where market time went back. The market never waits for it.
 import type { Log } from '../lib/log.ts'
 import type { Metrics } from '../lib/metrics/metrics.ts'
 import { nextTurn } from '../lib/wait.ts'
@@ -15,7 +15,7 @@ const PROFILES_EVERY_MS = 250
 const REFUSED_MS_MAX = 3_000
 
 /** What a market calls with what it closes and changes. */
-export type MarketCallbacks = Required<Pick<MarketOptions, 'onBarClosed' | 'onProfileChanged'>>
+export type MarketCallbacks = Required<Pick<MarketOptions, 'onBarClosed' | 'onProfileChanged' | 'onRewound'>>
 
 /** Callbacks for a market whose closed bars and token profiles go to `store`, and the recorder of the market that has them. */
 export function prepareRecorder(
@@ -31,7 +31,11 @@ export function prepareRecorder(
       ),
   )
   return {
-    callbacks: { onBarClosed: (bar) => bars.add(bar), onProfileChanged: (mint) => profiles.note(mint) },
+    callbacks: {
+      onBarClosed: (bar) => bars.add(bar),
+      onProfileChanged: (mint) => profiles.note(mint),
+      onRewound: (span) => bars.noteRewound(span),
+    },
     recorderOf: (market) => new MarketRecorder(market, bars, profiles, log),
   }
 }

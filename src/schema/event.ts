@@ -265,6 +265,11 @@ export interface RewindEvent {
   /** Market time before, which time alone may have carried: what was due by then has happened. Events of earlier versions lack it. */
   fromMs?: number
 }
+/** Market time that passed twice, Unix ms: by a clock that was ahead, and again once it was set right. */
+export interface RewoundSpan {
+  fromMs: number
+  toMs: number
+}
 /** The number of accepted analyses of a token has changed. Made by the server itself. */
 export interface AnalysisCountEvent {
   type: 'analysisCount'

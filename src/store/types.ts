@@ -9,6 +9,7 @@ import type {
 } from '../schema/api/admin.ts'
 import type { lakeTableStateSchema } from '../schema/api/status.ts'
 import type { ClosedBar } from '../schema/bar.ts'
+import type { RewoundSpan } from '../schema/event.ts'
 import type { Row, TableName } from '../schema/tables.ts'
 
 /** Where the market data of a run comes from. Written into every row that depends on it. */
@@ -95,6 +96,8 @@ export interface BarSink {
   add(bar: ClosedBar): void
   /** All bars that ended by this time have been added. It goes back where market time does. */
   completeTo(timeMs: number): void
+  /** Market time went back: bars of this span that were added before are not what happened in it. */
+  noteRewound(span: RewoundSpan): void
   /**
    * From now on `/health` compares what the lake gets with what the engine closes. @param countClosed how many bars it has closed so
    * far, by index in TIMEFRAMES

@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { Market } from '../../src/market/market.ts'
-import type { MarketEvent } from '../../src/schema/event.ts'
+import type { MarketEvent, RewoundSpan } from '../../src/schema/event.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { TIMEFRAMES } from '../../src/schema/timeframe.ts'
 import { fewAndMany } from '../support/cases.ts'
@@ -85,6 +85,33 @@ for (const { runs, tags } of fewAndMany(10, 300))
       { numRuns: runs },
     )
   })
+
+it('tells what passed twice: from where it goes back to, or where somebody began to watch with a clock that was ahead', () => {
+  const spans: RewoundSpan[] = []
+  const market = new Market({ tokensMax: 8, onRewound: (span) => void spans.push(span) })
+  const rewind = (ts: number) => market.apply({ type: 'rewind', ts }, ts)
+  const later = (hours: number) => START_MS + hours * HOUR_MS
+  market.advanceTo(later(1))
+  market.advanceTo(later(2))
+  rewind(START_MS)
+  market.apply({ type: 'disconnect', feed: 'push', ts: START_MS }, START_MS)
+  market.apply(
+    { type: 'gap', ts: later(9), fromMs: START_MS + 1, toMs: later(9), reason: 'downtime' },
+    later(9),
+  )
+  market.apply({ type: 'reconnect', feed: 'push', ts: later(9) }, later(9))
+  market.advanceTo(later(10))
+  // Time that is not ahead of the market's is none that passed twice.
+  rewind(later(10))
+  rewind(later(2))
+  market.advanceTo(later(3))
+  rewind(START_MS)
+  expect(spans).toEqual([
+    { fromMs: later(1), toMs: later(2) },
+    { fromMs: later(9), toMs: later(10) },
+    { fromMs: START_MS, toMs: later(3) },
+  ])
+})
 
 it('keeps tokens, prices and tabs, and nothing of them is of a later time', () => {
   const market = newMarket()

@@ -15,7 +15,7 @@ afterEach(() => void vi.useRealTimers())
 
 test('they are not before it ends, also where the interval and a caller would write at once', async () => {
   const bars: BarSink = {
-    ...{ add() {}, completeTo() {}, compareWith() {}, flush: async () => {} },
+    ...{ add() {}, completeTo() {}, noteRewound() {}, compareWith() {}, flush: async () => {} },
     stats: () => ({ waiting: 0, dropped: 0 }),
   }
   const writes: { rows: number; end(): void }[] = []

@@ -159,6 +159,9 @@ test('what time alone has ended before market time goes back has ended too where
       ended: [{ reason: 'downtime' }, { feed: 'push' }],
     })
     expect(server.market.stats().gapsHealing).toBe(0)
+    // What had not come to the lake is told again.
+    const spans = `SELECT epoch_ms(first_at)::DOUBLE AS "first", epoch_ms(last_at)::DOUBLE AS "last" FROM lake_rewound_spans`
+    expect(await rows(spans)).toEqual([{ first: START_MS, last: START_MS + DAY_MS }])
   } finally {
     await killed.remove()
   }
@@ -224,60 +227,86 @@ test('what is submitted after market time went back is found, and labelled by th
   expect((await server.client.get(`/api/v1/analysis/${body.analysisId}`)).status).toBe(200)
 })
 
-test('of the time that a clock which was ahead had closed no label is made, and no bar is complete', async () => {
-  await open({ 'submit-limits': 'rate=0,cooldown-ms=0' })
-  const key = await server.client.register()
-  const rows = async (sql: string): Promise<Record<string, unknown>[]> => {
-    // A flush makes the labels that are due, and the next one writes them.
-    for (let flush = 0; flush < 2; flush++) await server.store.flushLake()
-    const { out } = await runCommand(['sql', sql, '--format', 'jsonl', '--data-dir', server.dataDir])
-    return out
-      .split('\n')
-      .filter((line) => line !== '')
-      .map((line) => JSON.parse(line))
+/** What the lake has by now. */
+async function rows(sql: string): Promise<Record<string, unknown>[]> {
+  // A flush makes the labels that are due, and the next one writes them.
+  for (let flush = 0; flush < 2; flush++) await server.store.flushLake()
+  const { out } = await runCommand(['sql', sql, '--format', 'jsonl', '--data-dir', server.dataDir])
+  return out
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => JSON.parse(line))
+}
+/** So many minutes, with a trade at the end of each. */
+async function tradeEachMinute(count: number, priceUsd: number): Promise<void> {
+  for (let minute = 0; minute < count; minute++) {
+    pass(60 * SECOND_MS)
+    const of = { mint: KNOWN, ts: clock.wallMs, side: 'buy', tokenAmount: 1 }
+    await server.client.push({ type: 'trade', ...of, priceUsd })
   }
-  const labels = () =>
-    rows('SELECT fwd_ret_5m IS NULL AS unknown, labelled_to FROM outcomes ORDER BY submitted_at')
-  const minutes = async (count: number, priceUsd: number) => {
-    for (let minute = 0; minute < count; minute++) {
-      pass(60 * SECOND_MS)
-      const of = { mint: KNOWN, ts: clock.wallMs, side: 'buy', tokenAmount: 1 }
-      await server.client.push({ type: 'trade', ...of, priceUsd })
-    }
+}
+
+test.each(['true', 'false'])(
+  'of the time that a clock which was ahead had closed no label is made, and no bar is complete, with events=%s',
+  async (recorded) => {
+    await open({ 'submit-limits': 'rate=0,cooldown-ms=0', record: `events=${recorded}` })
+    const key = await server.client.register()
+    const labels = () =>
+      rows('SELECT fwd_ret_5m IS NULL AS unknown, labelled_to FROM outcomes ORDER BY submitted_at')
+    const submitNow = async () =>
+      expect((await submit(server.client, key, submission(KNOWN))).status).toBe(201)
+    await tradeEachMinute(30, 2)
+    await submitNow()
+    await server.store.flushLake()
+    const aheadMs = clock.wallMs
+    clock.step(-20 * 60 * SECOND_MS)
+    await trust()
+    const trustedMs = clock.wallMs
+    await tradeEachMinute(2, 20)
+    await submitNow()
+    await tradeEachMinute(8, 20)
+    await expect.poll(labels).toEqual([{ unknown: true, labelled_to: '5m' }])
+    await tradeEachMinute(20, 20)
+    await submitNow()
+    await tradeEachMinute(8, 20)
+    // That of the wrong clock, too: prices of its horizon by the right one are not those that followed it.
+    await expect.poll(labels).toEqual([
+      { unknown: true, labelled_to: '15m' },
+      { unknown: true, labelled_to: '15m' },
+      { unknown: false, labelled_to: '5m' },
+    ])
+    // One that was open when market time went back closed by the right clock.
+    const ofMinute = `SELECT DISTINCT epoch_ms(t) + 60000 > ${aheadMs} AS later, complete FROM bars WHERE tf = '1m'`
+    expect(await rows(`${ofMinute} AND epoch_ms(t) >= ${trustedMs} ORDER BY 1`)).toEqual([
+      { later: false, complete: false },
+      { later: true, complete: true },
+    ])
+    expect(await rows(`${ofMinute} AND epoch_ms(t) < ${trustedMs - 60 * SECOND_MS}`)).toEqual([
+      { later: false, complete: true },
+    ])
+    if (recorded === 'true') await expectReplayKnowsToo()
+  },
+)
+
+/** The lake that a replay of this one writes tells of the same time, though what is replayed is not recorded again. */
+async function expectReplayKnowsToo(): Promise<void> {
+  const known = 'SELECT tf, t, complete FROM bars ORDER BY tf, t'
+  const [recorded, { dataDir }] = [await rows(known), server]
+  await server.stop()
+  const played = { feed: 'replay', replay: `lake=${dataDir},speed=max` }
+  const replayed = await openTestServer(played, { clock })
+  try {
+    await expect.poll(async () => (await replayed.client.get('/health')).body.feeds[0].state).toBe('finished')
+    const original = server
+    server = replayed
+    const complete = await rows(known)
+    server = original
+    expect(complete.length).toBeGreaterThan(40)
+    expect(recorded).toEqual(expect.arrayContaining(complete))
+  } finally {
+    await replayed.remove()
   }
-  const submitNow = async () => expect((await submit(server.client, key, submission(KNOWN))).status).toBe(201)
-  await minutes(30, 2)
-  await submitNow()
-  await server.store.flushLake()
-  const aheadMs = clock.wallMs
-  clock.step(-20 * 60 * SECOND_MS)
-  await trust()
-  const trustedMs = clock.wallMs
-  // Before the labels: by the clock of this test they are due within milliseconds.
-  await expect.poll(() => rows("SELECT kind FROM events WHERE kind = 'rewind'")).toHaveLength(1)
-  await minutes(2, 20)
-  await submitNow()
-  await minutes(8, 20)
-  await expect.poll(labels).toEqual([{ unknown: true, labelled_to: '5m' }])
-  await minutes(20, 20)
-  await submitNow()
-  await minutes(8, 20)
-  // That of the wrong clock, too: prices of its horizon by the right one are not those that followed it.
-  await expect.poll(labels).toEqual([
-    { unknown: true, labelled_to: '15m' },
-    { unknown: true, labelled_to: '15m' },
-    { unknown: false, labelled_to: '5m' },
-  ])
-  // One that was open when market time went back closed by the right clock.
-  const ofMinute = `SELECT DISTINCT epoch_ms(t) + 60000 > ${aheadMs} AS later, complete FROM bars WHERE tf = '1m'`
-  expect(await rows(`${ofMinute} AND epoch_ms(t) >= ${trustedMs} ORDER BY 1`)).toEqual([
-    { later: false, complete: false },
-    { later: true, complete: true },
-  ])
-  expect(await rows(`${ofMinute} AND epoch_ms(t) < ${trustedMs - 60 * SECOND_MS}`)).toEqual([
-    { later: false, complete: true },
-  ])
-})
+}
 
 test('who has every row up to a `known_at` finds all later ones behind it, also where the clock was set back in between', async () => {
   await open({ 'submit-limits': 'rate=0,cooldown-ms=0' })

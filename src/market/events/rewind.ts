@@ -2,6 +2,7 @@
 // What cannot, and would be in the way of the trades to come, is forgotten: bars of later seconds, wallets of tokens that were traded
 // later, and of trades without a price in which window they are.
 import { intervalStart, SECOND_MS } from '../../lib/time.ts'
+import type { RewoundSpan } from '../../schema/event.ts'
 import type { BarCascade } from '../bars/bar-cascade.ts'
 import type { ClosedBarSweep } from '../bars/closed-bar.ts'
 import type { WalletWindows } from '../bars/wallet-windows.ts'
@@ -37,6 +38,7 @@ export interface RewoundParts {
   changes: RowChanges
   figures: TokenFigures
   healing: Healing
+  onRewound: (span: RewoundSpan) => void
 }
 
 /** Market times of a token. */
@@ -47,6 +49,8 @@ export function rewindMarket(parts: RewoundParts, timeMs: number): void {
   const { time, tokens, windows, versions, figures, evictedMints, sweep, solPrice, gaps, changes, healing } =
     parts
   if (timeMs >= time.nowMs) return
+  // A clock that was ahead when somebody began to watch has passed over the time before: it closed no bar of it.
+  parts.onRewound({ fromMs: Math.max(time.sinceMs, gaps.watchedFromMs(timeMs)), toMs: time.nowMs })
   time.rewindTo(timeMs)
   for (const part of [windows, versions, evictedMints, sweep, solPrice, gaps]) part.rewindTo(timeMs)
   for (let slot = 0; slot < tokens.slotsUsed; slot++) rewindToken(parts, slot, timeMs)

@@ -241,6 +241,12 @@ export class Gaps implements Saved {
     this.#end({ fromMs: Math.min(fromMs, toMs), toMs: Math.max(fromMs, toMs), reason, feed: null })
   }
 
+  /** Market time from which on somebody watched: `timeMs`, or where that lies in a downtime, the end of it. */
+  watchedFromMs(timeMs: number): number {
+    const downtimes = this.#ended.filter(({ fromMs, reason }) => reason === 'downtime' && fromMs <= timeMs)
+    return Math.max(timeMs, ...downtimes.map(({ toMs }) => toMs))
+  }
+
   /** Market time has gone back: no gap reaches beyond it. */
   rewindTo(timeMs: number): void {
     this.changedAtMs = Math.min(this.changedAtMs, timeMs)

@@ -7,18 +7,15 @@ import type { DuckDBConnection } from '@duckdb/node-api'
 import pLimit from 'p-limit'
 import type { EventBatch } from '../../journal/event-batch.ts'
 import type { ReadJournal } from '../../journal/types.ts'
-import { errorMessage } from '../../lib/error-text.ts'
-import { recordFrom } from '../../lib/record.ts'
 import type { NumberRange, SegmentDamage } from '../../lib/segments/types.ts'
 import { nextTurn } from '../../lib/wait.ts'
-import { LAKE_SCHEMA_VERSION, TABLES } from '../../schema/tables.ts'
+import { TABLES } from '../../schema/tables.ts'
 import { withScratchDatabase } from '../duckdb/scratch-database.ts'
 import { appendDeadLetters } from '../flush/dead-letters.ts'
 import { type PendingFile, writePendingFiles } from '../lake/file-writer.ts'
 import { nextKnownMs, saveLastKnown } from '../lake/known-at.ts'
 import type { Lake } from '../lake/lake.ts'
 import type { NewFile } from '../lake/manifest.ts'
-import { toReadableFiles } from '../lake/parquet-sql.ts'
 import {
   DUCKDB_FREED_MEMORY_KEPT,
   EVENTS_MEMORY_LIMIT,
@@ -38,14 +35,7 @@ import {
 } from './event-position.ts'
 import { EVENT_TABLE_NAMES, loadRetainedFrom } from './event-retention.ts'
 import { EventWindows, eventDate } from './event-windows.ts'
-import { type BarInterval, findLateIntervals, findRewoundIntervals } from './late-gaps.ts'
-import {
-  findRewoundSpan,
-  insertRewoundSpans,
-  mayHaveEventsOf,
-  type Rewind,
-  type RewoundSpan,
-} from './rewound-spans.ts'
+import { type BarInterval, findLateIntervals } from './late-gaps.ts'
 import { StagedEvents, selectStagedEvents, type UnfitEvent } from './staged-events.ts'
 
 export interface EventFlushOptions {
@@ -63,7 +53,6 @@ interface Slice {
   windows: EventWindows
   lost: LostEvents[]
   lateIntervals: BarInterval[]
-  rewinds: Rewind[]
   /** Number of the event behind it. */
   nextNo: number
 }
@@ -127,12 +116,8 @@ function addBatch(slice: Slice, batch: EventBatch, damage: readonly SegmentDamag
   if (batch.firstEventNo > firstNo) addLost(slice, { from: firstNo, to: batch.firstEventNo - 1 }, damage)
   staged.add(batch, firstNo)
   windows.add(batch, firstNo)
-  for (const { event, eventNo, atMs } of batch.events) {
-    if (eventNo < firstNo) continue
-    slice.lateIntervals.push(...findLateIntervals(event, atMs))
-    if (event.type === 'rewind' && event.fromMs !== undefined)
-      slice.rewinds.push({ eventNo, fromMs: event.ts, toMs: event.fromMs })
-  }
+  for (const { event, eventNo, atMs } of batch.events)
+    if (eventNo >= firstNo) slice.lateIntervals.push(...findLateIntervals(event, atMs))
   slice.nextNo = batch.lastEventNo + 1
 }
 
@@ -174,7 +159,7 @@ function pendingFiles({ staged, windows }: Slice, knownMs: number): PendingFile[
 }
 
 /** A slice that is in files, and not listed yet. */
-interface WrittenSlice extends EventPosition, Pick<Slice, 'lost' | 'lateIntervals' | 'rewinds'> {
+interface WrittenSlice extends EventPosition, Pick<Slice, 'lost' | 'lateIntervals'> {
   /** That of its rows. */
   knownMs: number
   files: NewFile[]
@@ -259,11 +244,11 @@ export class EventFlusher {
     const staged = await StagedEvents.create(connection, isSimulated)
     try {
       const windows = new EventWindows()
-      const slice: Slice = { staged, windows, lost: [], lateIntervals: [], rewinds: [], nextNo: eventNo + 1 }
+      const slice: Slice = { staged, windows, lost: [], lateIntervals: [], nextNo: eventNo + 1 }
       await readSlice(reader, slice, damage)
       staged.flush()
       failpoint('events:read')
-      const { lost, lateIntervals, rewinds } = slice
+      const { lost, lateIntervals } = slice
       const unfit = keepUnfit(dataDir, staged.unfit)
       const knownMs = await database.maintenance.run((owner) => nextKnownMs(owner, nowMs))
       const files = await writePendingFiles(connection, pendingFiles(slice, knownMs), {
@@ -272,50 +257,19 @@ export class EventFlusher {
       })
       const position = { eventNo: slice.nextNo - 1, isSimulated: staged.isSimulated }
       const lostEvents = [...lost, ...unfit]
-      return { ...position, knownMs, files, lost: lostEvents, lateIntervals, rewinds }
+      return { ...position, knownMs, files, lost: lostEvents, lateIntervals }
     } finally {
       staged.close()
     }
-  }
-
-  /** The market time that the rewinds of a slice took back, as far as anything was recorded in it. */
-  async #findRewound({ rewinds, files }: WrittenSlice): Promise<RewoundSpan[]> {
-    if (rewinds.length === 0) return []
-    const { lake } = this.#options
-    const written = files.map((file) => ({ ...file, schemaVersion: LAKE_SCHEMA_VERSION }))
-    const all = [...(await lake.listLiveFiles()), ...written]
-    const find = async (rewind: Rewind): Promise<RewoundSpan | null> => {
-      const near = all.filter((file) => mayHaveEventsOf(rewind, file))
-      const byTable = Map.groupBy(near, ({ table }) => table)
-      const tables = recordFrom(EVENT_TABLE_NAMES, (name) =>
-        toReadableFiles(byTable.get(name) ?? [], lake.pathOf),
-      )
-      try {
-        return await withScratchDatabase(':memory:', scratchSettings(lake.dataDir), (connection) =>
-          findRewoundSpan(connection, rewind, tables),
-        )
-      } catch (error) {
-        const fields = { error: errorMessage(error), fromMs: rewind.fromMs, toMs: rewind.toMs }
-        const message = 'what a wrong clock has recorded cannot be read: no label is made of all that time'
-        lake.log({ level: 'warn', message, fields })
-        return rewind
-      }
-    }
-    return (await Promise.all(rewinds.map(find))).filter((span) => span !== null)
   }
 
   /** Lists the files of a slice, in one transaction with the position behind it. */
   async #listSlice(slice: WrittenSlice, nowMs: number): Promise<void> {
     const { lake } = this.#options
     const { database, failpoint } = lake
-    const rewound = await this.#findRewound(slice)
     const record = async (connection: DuckDBConnection): Promise<void> => {
       await insertLostEvents(connection, slice.lost, nowMs)
-      await insertIncompleteBars(connection, [
-        ...slice.lateIntervals,
-        ...rewound.flatMap(findRewoundIntervals),
-      ])
-      await insertRewoundSpans(connection, rewound)
+      await insertIncompleteBars(connection, slice.lateIntervals)
       await saveEventPosition(connection, slice)
       await saveLastKnown(connection, slice.knownMs)
       failpoint('events:recorded')

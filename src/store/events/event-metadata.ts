@@ -1,5 +1,6 @@
 // What readers of the lake must know of recorded events besides their rows. The state database has it, and each catalog a copy.
 import type { DuckDBConnection } from '@duckdb/node-api'
+import type { RewoundSpan } from '../../schema/event.ts'
 import { hasTable, queryValue } from '../duckdb/query.ts'
 import { literal } from '../duckdb/sql.ts'
 import {
@@ -11,7 +12,7 @@ import {
 } from './event-position.ts'
 import { loadRetainedFrom } from './event-retention.ts'
 import type { BarInterval } from './late-gaps.ts'
-import { insertRewoundSql, listRewoundSpans, type RewoundSpan } from './rewound-spans.ts'
+import { insertRewoundSql, listRewoundSpans } from './rewound-spans.ts'
 
 export interface EventMetadata {
   /** Every event from this number on has stayed in the lake. */

@@ -1,10 +1,9 @@
 // Gaps that are known only some time after they began: a connection that was half open, a server that was down. Bars that ended
 // meanwhile may have been written as complete; the intervals found here say which.
 import { LATE_GRACE_MS } from '../../market/time/limits.ts'
-import type { MarketEvent } from '../../schema/event.ts'
+import type { MarketEvent, RewoundSpan } from '../../schema/event.ts'
 import { TIMEFRAME_MS, TIMEFRAMES } from '../../schema/timeframe.ts'
 import { LATE_GAP_MS_MAX } from '../limits.ts'
-import type { RewoundSpan } from './rewound-spans.ts'
 
 /** The interval of a bar, of any token. */
 export interface BarInterval {

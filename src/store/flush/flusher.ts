@@ -72,7 +72,11 @@ export class Flusher {
       lake.failpoint('flush:read')
       const lsns = { first: firstLsn, last: state.lsn }
       // Released as soon as they are listed. If a later step failed, the next flush would write them a second time otherwise.
-      const onListed = () => tokens.release(profiles)
+      const onListed = () => {
+        tokens.release(profiles)
+        // Which bars are not complete is told by the catalog, also where no file is new.
+        if (staged.rewound.length > 0) lake.markCatalogStale()
+      }
       const record: FlushBatch['record'] = (connection, written) => {
         const paths = written.filter(({ table }) => table === TABLES.bars.name).map(lake.pathOf)
         return bars.record(connection, staged, paths)

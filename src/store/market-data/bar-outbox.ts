@@ -2,6 +2,7 @@
 // lake process cannot take stay here up to BARS_WAITING_MAX; beyond that they are dropped, counted and logged.
 
 import type { ClosedBar } from '../../schema/bar.ts'
+import type { RewoundSpan } from '../../schema/event.ts'
 import { BARS_SEND_EVERY_MS } from '../limits.ts'
 import { PeriodicJob } from '../periodic.ts'
 import type { BarSink, StoreLog } from '../types.ts'
@@ -28,6 +29,10 @@ export class BarOutbox implements BarSink {
   readonly #buffer = new BarBuffer()
   readonly #job: PeriodicJob
   #completeToMs = 0
+  /** All of this run: a new lake process is told them again. There is one for each word of an operator. */
+  readonly #rewound: RewoundSpan[] = []
+  /** How many of them the lake process that runs now was sent. */
+  #rewoundSent = 0
   #sent = nothingSent()
   /** How many bars the engine has closed by its own count. */
   #countClosed: () => readonly number[] = () => this.#buffer.closed
@@ -50,6 +55,10 @@ export class BarOutbox implements BarSink {
 
   completeTo(timeMs: number): void {
     this.#completeToMs = timeMs
+  }
+
+  noteRewound(span: RewoundSpan): void {
+    this.#rewound.push(span)
   }
 
   compareWith(countClosed: () => readonly number[]): void {
@@ -108,7 +117,7 @@ export class BarOutbox implements BarSink {
       dropped: [...this.#buffer.droppedBars],
     }
     let left = this.#buffer.waiting
-    let isSent = left === 0 && end.toMs === this.#sent.toMs
+    let isSent = left === 0 && end.toMs === this.#sent.toMs && this.#rewoundSent === this.#rewound.length
     while (!isSent) {
       const batch = this.#buffer.take() ?? { mints: [], numbers: new Float64Array(0) }
       left -= batch.mints.length
@@ -123,6 +132,7 @@ export class BarOutbox implements BarSink {
   #startOver(): void {
     this.#start = this.#options.starts()
     this.#sent = nothingSent()
+    this.#rewoundSent = 0
     this.#buffer.requeueSent()
   }
 
@@ -132,9 +142,11 @@ export class BarOutbox implements BarSink {
       // A lake process that started since must get the bars before these first.
       if (this.#start !== this.#options.starts()) return false
       const { droppedBars, handedOver: first } = this.#buffer
-      const delivery = { first, batch, completeToMs, dropped: [...droppedBars] }
+      const rewound = this.#rewound.slice(this.#rewoundSent)
+      const delivery = { first, batch, completeToMs, rewound, dropped: [...droppedBars] }
       const { taken, inLakeBars } = await this.#options.send(delivery)
       wasTaken = taken
+      if (taken) this.#rewoundSent += rewound.length
       this.#buffer.confirm(inLakeBars)
     } finally {
       if (wasTaken) {

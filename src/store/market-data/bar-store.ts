@@ -3,12 +3,14 @@
 
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { nextTurn } from '../../lib/wait.ts'
+import type { RewoundSpan } from '../../schema/event.ts'
 import { LAKE_SCHEMA_VERSION, TABLES } from '../../schema/tables.ts'
 import { TIMEFRAMES } from '../../schema/timeframe.ts'
 import { ColumnAppender } from '../duckdb/column-appender.ts'
 import { duckdb } from '../duckdb/duckdb.ts'
 import { queryRows, queryValue } from '../duckdb/query.ts'
 import { createEmptyTable, lakeColumns, literal, MARKET_DATABASE, ROW_SEQ, relation } from '../duckdb/sql.ts'
+import { noteRewound } from '../events/rewound-spans.ts'
 import { takeKnownMs } from '../lake/known-at.ts'
 import type { Lake } from '../lake/lake.ts'
 import type { LiveFileReader } from '../lake/live-file-reader.ts'
@@ -31,6 +33,8 @@ export interface BarDelivery {
   batch: BarBatch
   /** With this batch, all bars that ended by this market time have been sent. Goes back where market time does. */
   completeToMs: number
+  /** Where market time went back since the delivery before. Those of a delivery that was not taken come again. */
+  rewound: readonly RewoundSpan[]
   /** How many bars the server has dropped so far. */
   dropped: BarCounts
 }
@@ -47,6 +51,8 @@ export interface BarReceipt {
 export interface StagedBars {
   /** All bars that ended by this market time are included. */
   toMs: number
+  /** Where market time went back, as far as it is not recorded. */
+  rewound: RewoundSpan[]
   /** Bars counted since this process started. */
   bars: number
   /** What has become of the bars of this run; what is written counts once their files are listed. */
@@ -204,7 +210,7 @@ export class BarStore {
     this.#run = run
     this.#seen = new SeenBars(youngestMs)
     this.#nextSeq = firstSeq
-    this.#taken = { toMs: 0, bars: 0, account }
+    this.#taken = { toMs: 0, rewound: [], bars: 0, account }
   }
 
   /** Bars that are in no file yet; at most BARS_HELD_MAX. */
@@ -223,12 +229,13 @@ export class BarStore {
   }
 
   /** Takes a batch. @returns false where there is no room; then no bar was taken */
-  take({ first, batch, completeToMs, dropped }: BarDelivery): boolean {
+  take({ first, batch, completeToMs, rewound, dropped }: BarDelivery): boolean {
     const count = batch.mints.length
     // At once where market time went back: what is submitted since would be labelled by bars that are still to come.
     this.#taken.toMs = Math.min(this.#taken.toMs, completeToMs)
     this.#inLake.toMs = Math.min(this.#inLake.toMs, completeToMs)
     this.#leastToMs = Math.min(this.#leastToMs, completeToMs)
+    this.#taken.rewound.push(...rewound)
     const wasTaken = this.#taken.bars > first
     if (!wasTaken) {
       if (this.held + count > BARS_HELD_MAX) return false
@@ -263,15 +270,16 @@ export class BarStore {
   }
 
   /**
-   * Counts the bars in files that were written, and saves what has become of those of this run. Called in the transaction that lists
-   * the files.
+   * Counts the bars in files that were written, and saves what has become of those of this run, and where market time went back. Called
+   * in the transaction that lists the files.
    */
   async record(
     connection: DuckDBConnection,
-    { account, toMs }: StagedBars,
+    { account, rewound, toMs }: StagedBars,
     paths: readonly string[],
   ): Promise<void> {
     const { runId } = this.#run
+    await noteRewound(connection, rewound)
     if (sumBars(account.closed) === 0) return
     const before = await loadBarAccount(connection, runId)
     const added = await countBarRows(connection, paths)
@@ -286,7 +294,8 @@ export class BarStore {
   }
 
   /** Drops the staged rows that are in files by now. */
-  async release({ toMs, bars }: StagedBars): Promise<void> {
+  async release({ toMs, bars, rewound }: StagedBars): Promise<void> {
+    this.#taken.rewound = this.#taken.rewound.slice(rewound.length)
     this.#inLake.toMs = Math.min(toMs, this.#leastToMs)
     this.#inLake.bars = Math.max(this.#inLake.bars, bars)
     if (this.#stagedBars === 0) return

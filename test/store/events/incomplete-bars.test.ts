@@ -4,7 +4,6 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import type { EventJournal } from '../../../src/journal/journal.ts'
 import type { ClosedBar } from '../../../src/schema/bar.ts'
-import type { MarketEvent } from '../../../src/schema/event.ts'
 import { readFolderInfo } from '../../../src/store/data-folder/folder-info.ts'
 import { journalFolder, lakeFolder, stateLogPath, statePath } from '../../../src/store/paths.ts'
 import { rewriteCatalog } from '../../../src/store/query/lake-catalog.ts'
@@ -99,40 +98,26 @@ test('bars that a late gap touches are shown as incomplete, wherever their catal
   expect(await inCatalog()).toEqual({ ...known, '1m 9': true })
 })
 
-test('time that passed twice is noted from where a clock that was ahead had begun to record, and outlives the state', async () => {
-  const DAY_MS = 1_440 * MINUTE_MS
-  const at = (atMs: number, event: MarketEvent) => journal.append(event, atMs, atMs, 'push', Number.NaN)
-  const live = (atMs: number) => at(atMs, { type: 'disconnect', feed: 'push', ts: atMs })
-  const [aheadMs, toMs] = [NOON_MS + 3 * DAY_MS, NOON_MS + 3 * DAY_MS + 10 * MINUTE_MS]
-  const bars = [0, 3 * 1_440 - 1, 3 * 1_440 + 1].map((minute) => ({ t: NOON_MS + minute * MINUTE_MS }))
-  await writeBars(bars)
-  live(NOON_MS)
-  live(aheadMs)
-  await store.flushLake()
-  live(toMs - 1)
-  at(NOON_MS + MINUTE_MS, { type: 'rewind', ts: NOON_MS + MINUTE_MS, fromMs: toMs })
-  // Ticks alone had moved this time on: it closed nothing.
-  at(NOON_MS + 2 * MINUTE_MS, {
-    type: 'rewind',
-    ts: NOON_MS + 2 * MINUTE_MS,
-    fromMs: NOON_MS + 9 * MINUTE_MS,
-  })
-  await store.flushLake()
+test('time that passed twice is noted once, though nothing else is new, and outlives the state', async () => {
+  const [fromMs, toMs] = [NOON_MS + MINUTE_MS + 1, NOON_MS + 10 * MINUTE_MS]
+  await writeBars([0, 1, 8, 9].map((minute) => ({ t: NOON_MS + minute * MINUTE_MS })))
   const inSpan = async () => ({
     bars: await inCatalog(),
     spans: await readSql(
-      `SELECT epoch_ms(first_at)::DOUBLE AS "first", epoch_ms(last_at)::DOUBLE AS "last" FROM lake.lake_rewound_spans`,
+      `SELECT epoch_ms(first_at)::DOUBLE AS "fromMs", epoch_ms(last_at)::DOUBLE AS "toMs" FROM lake.lake_rewound_spans`,
       `ATTACH '${join(lakeFolder(dataDir), 'catalog.duckdb')}' AS lake (READ_ONLY)`,
     ),
   })
-  const expected = {
-    bars: { '1m 0': true, '1m 4319': true, '1m 4321': false },
-    spans: [{ first: aheadMs, last: toMs }],
+  // That of the last minute was open until then.
+  const bars = { '1m 0': true, '1m 1': false, '1m 8': false, '1m 9': true }
+  for (let time = 0; time < 2; time++) {
+    store.bars.noteRewound({ fromMs, toMs })
+    await store.flushLake()
+    expect(await inSpan()).toEqual({ bars, spans: [{ fromMs, toMs }] })
   }
-  expect(await inSpan()).toEqual(expected)
   await store.close()
   for (const path of [statePath(dataDir), stateLogPath(dataDir)]) rmSync(path, { force: true })
   store = await openTestStore(dataDir)
-  await writeBars([{ t: NOON_MS + 5 * DAY_MS }])
-  expect(await inSpan()).toEqual({ ...expected, bars: { ...expected.bars, '1m 7200': true } })
+  await writeBars([{ t: NOON_MS + 7_200 * MINUTE_MS }])
+  expect(await inSpan()).toEqual({ bars: { ...bars, '1m 7200': true }, spans: [{ fromMs, toMs }] })
 })

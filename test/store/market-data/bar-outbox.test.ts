@@ -97,6 +97,18 @@ test('the market time is reported complete only after all of its bars have arriv
   await outbox.close()
 })
 
+test('where market time went back is told until the lake process has taken it, and to a new one again', async () => {
+  const { outbox, arrived, process } = outboxWith(['full', 'taken'])
+  const span = { fromMs: 700, toMs: 900 }
+  outbox.noteRewound(span)
+  for (let flush = 0; flush < 3; flush++) await outbox.flush()
+  Object.assign(process, { starts: 2 })
+  outbox.noteRewound({ ...span, toMs: 800 })
+  await outbox.flush()
+  expect(arrived.map(({ rewound }) => rewound)).toEqual([[span], [span, { ...span, toMs: 800 }]])
+  await outbox.close()
+})
+
 test('a new lake process first gets the bars that the old one did not write to files', async () => {
   const { outbox, arrived, process } = outboxWith([])
   const send = async (...numbers: number[]) => {

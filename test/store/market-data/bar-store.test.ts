@@ -142,6 +142,7 @@ test('where market time goes back while a flush runs, the lake has bars up to th
       first: 0,
       batch: { mints: [], numbers: new Float64Array(0) },
       completeToMs,
+      rewound: [],
       dropped: noBars(),
     })
   tellComplete(NOON_MS + 60 * MINUTE_MS)
