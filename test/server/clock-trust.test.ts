@@ -308,6 +308,20 @@ async function expectReplayKnowsToo(): Promise<void> {
   }
 }
 
+test('where market time went back by seconds, in which no bar can have closed, labels are made as ever', async () => {
+  await open()
+  const key = await server.client.register()
+  await tradeEachMinute(3, 2)
+  await submit(server.client, key, submission(KNOWN))
+  pass(10 * SECOND_MS)
+  await trade(KNOWN, clock.wallMs)
+  clock.step(-3 * SECOND_MS)
+  expect((await trust()).body.data).toMatchObject({ movedMs: -3 * SECOND_MS })
+  await tradeEachMinute(8, 3)
+  await expect.poll(() => rows('SELECT fwd_ret_5m FROM outcomes')).toEqual([{ fwd_ret_5m: 0.5 }])
+  expect(await rows("SELECT mint FROM bars WHERE tf = '1m' AND NOT complete")).toEqual([])
+})
+
 test('who has every row up to a `known_at` finds all later ones behind it, also where the clock was set back in between', async () => {
   await open({ 'submit-limits': 'rate=0,cooldown-ms=0' })
   const key = await server.client.register()

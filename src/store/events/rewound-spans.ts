@@ -33,11 +33,15 @@ export const insertRewoundSpans = (
   spans: readonly RewoundSpan[],
 ): Promise<void> => runAll(connection, insertRewoundSql('rewound_spans', spans))
 
-/** Market time went back. The same may be told again: by a server that applies its events once more, or to another lake process. */
+/**
+ * Market time went back. The same may be told again: by a server that applies its events once more, or to another lake process. Where
+ * it went back by so little that no bar can have closed, each bar has what happened in it: labels are made as ever.
+ */
 export async function noteRewound(
   connection: DuckDBConnection,
   spans: readonly RewoundSpan[],
 ): Promise<void> {
-  await insertIncompleteBars(connection, spans.flatMap(findRewoundIntervals))
-  await insertRewoundSpans(connection, spans)
+  const closing = spans.filter((span) => findRewoundIntervals(span).length > 0)
+  await insertIncompleteBars(connection, closing.flatMap(findRewoundIntervals))
+  await insertRewoundSpans(connection, closing)
 }
