@@ -32,6 +32,8 @@ const lastsMs = (jumpMs: number): number => {
  * the monotonic clock. What was stamped by a clock that was wrong for a moment would be wrong for good: market time never goes back.
  */
 export class SteadyClock implements Clock {
+  /** When it leapt, by the time that was believed until then: a jump ahead was followed. Of the last leap; 0: there was none. */
+  leaptFromMs = 0
   readonly #clock: Clock
   readonly #onJump: OnJump
   /** The latest time that was believed. */
@@ -138,6 +140,8 @@ export class SteadyClock implements Clock {
   }
 
   #follow(wallMs: number, monotonicMs: number): number {
+    const expectedMs = Math.round(timeAt(this.#believed, monotonicMs))
+    if (wallMs - expectedMs >= CLOCK_JUMP_MS_MIN) this.leaptFromMs = expectedMs
     this.#believed = { wallMs, monotonicMs }
     if (wallMs > timeAt(this.#latest, monotonicMs) - CLOCK_JUMP_MS_MIN) {
       this.#latest = this.#believed

@@ -216,13 +216,16 @@ export interface ReconnectEvent {
   /** Parts of the gap that stay missing. */
   missing?: MissingPart[]
 }
-/** Nothing was received (`downtime`), or what was received could not be recorded (`lost`), between two market times, Unix ms. */
+/**
+ * Nothing was received (`downtime`), the clock passed over it (`leap`), or what was received could not be recorded (`lost`), between two
+ * market times, Unix ms.
+ */
 export interface GapEvent {
   type: 'gap'
   ts: number
   fromMs: number
   toMs: number
-  reason: 'downtime' | 'lost'
+  reason: 'downtime' | 'leap' | 'lost'
 }
 /** What the engine's answers depend on besides the events. */
 export const engineSettingsSchema = z.object({
@@ -314,10 +317,10 @@ export interface EventSink {
 export const PREFETCHED_MAX = 16
 
 /**
- * Why events may be missing: a feed had lost its source; the server did not run; events were received that could not be recorded;
- * several gaps are told as one, which covers all of them and what lies between. Of a gap that was healed in part: MISSING_REASONS.
+ * Why events may be missing: a feed had lost its source; the server did not run; its clock leapt; events were received that could not be
+ * recorded; several gaps are told as one, which covers all of them and what lies between. Of a gap that was healed in part: MISSING_REASONS.
  */
-export const GAP_REASONS = ['disconnect', 'downtime', 'lost', 'several', ...MISSING_REASONS] as const
+export const GAP_REASONS = ['disconnect', 'downtime', 'leap', 'lost', 'several', ...MISSING_REASONS] as const
 export type GapReason = (typeof GAP_REASONS)[number]
 
 /** An interval of market time in which events may be missing. */
@@ -343,7 +346,8 @@ export const gapSchema = z.object({
   to: z.number().int().nullable().meta({ description: 'Its last moment; null: it goes on', unit: 'Unix ms' }),
   reason: z.enum(GAP_REASONS).meta({
     description:
-      '`disconnect`: a feed had lost its source; `downtime`: the server did not run; `lost`: events could not be recorded; ' +
+      '`disconnect`: a feed had lost its source; `downtime`: the server did not run; `leap`: its clock leapt over it; ' +
+      '`lost`: events could not be recorded; ' +
       '`several`: more than one gap, told as one that covers them all. Of a gap that its feed could not heal: `budget`: it would have ' +
       'taken too many requests; `too_long`: longer ago than the feed goes back; `pruned`: its source does not keep it; `refused`: refused',
   }),

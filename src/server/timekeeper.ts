@@ -19,6 +19,8 @@ export class Timekeeper {
   readonly #market: Market
   readonly #sink: FeedSink
   #ticker: NodeJS.Timeout | null = null
+  /** As of the last tick: market time, and when the clock had leapt last. */
+  #ticked = { marketMs: 0, leaptFromMs: 0 }
   #hasStopped = false
 
   /** @param sink for events of the server itself */
@@ -40,7 +42,8 @@ export class Timekeeper {
   /** Market time goes on from now on. Before, only events carry it: the history that feeds begin with would come too late else. */
   start(): void {
     if (this.#isRecordedTime || this.#hasStopped) return
-    this.#ticker = setInterval(() => this.#market.advanceTo(this.#clock.now()), TICK_MS)
+    this.#ticked = { marketMs: this.#market.timeMs, leaptFromMs: this.#clock.leaptFromMs }
+    this.#ticker = setInterval(() => this.#tick(), TICK_MS)
   }
 
   /** Market time stands still from now on. */
@@ -64,10 +67,23 @@ export class Timekeeper {
       this.#sink.apply({ type: 'rewind', ts: nowMs, fromMs: beforeMs }, nowMs)
       publisher?.noteTime()
       this.rewoundToMs = Math.min(this.rewoundToMs, nowMs)
-    } else market.advanceTo(nowMs)
+    }
+    this.#tick()
     const movedMs = market.timeMs - beforeMs
     log.warn({ movedMs }, 'the operator has confirmed the clock: market time follows it')
     return movedMs
+  }
+
+  #tick(): void {
+    const market = this.#market
+    const nowMs = this.#clock.now()
+    const { leaptFromMs } = this.#clock
+    // Nobody watches the time that is leapt over: a bar that closes by it lacks trades if the clock is wrong, and if it was wrong before.
+    const fromMs = Math.max(leaptFromMs, this.#ticked.marketMs)
+    if (leaptFromMs !== this.#ticked.leaptFromMs && nowMs - fromMs >= CLOCK_JUMP_MS_MIN)
+      this.#sink.apply({ type: 'gap', ts: nowMs, fromMs, toMs: nowMs, reason: 'leap' }, nowMs)
+    market.advanceTo(nowMs)
+    this.#ticked = { marketMs: market.timeMs, leaptFromMs }
   }
 
   /** What is wrong with the clock, as sentences: where it cannot be told whether it is the clock or what was recorded. */

@@ -57,6 +57,8 @@ export function gapReason({ reason, feed, to, healUntil }: ToldGap): string {
       return `What the feed ${feed ?? ''} had missed was refused`
     case 'downtime':
       return 'The server did not run'
+    case 'leap':
+      return 'The clock of the server leapt'
     case 'lost':
       return 'Events were lost'
     case 'several':

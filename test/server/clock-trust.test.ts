@@ -308,6 +308,43 @@ async function expectReplayKnowsToo(): Promise<void> {
   }
 }
 
+test('bars that were open when the clock leapt ahead are not complete, though nothing came in until it was set right', async () => {
+  await open()
+  const minutes = 20
+  await tradeEachMinute(1, 2)
+  clock.step(minutes * 60 * SECOND_MS)
+  // It is believed once it has lasted as long as it is far.
+  for (let minute = 0; minute < minutes; minute++) {
+    pass(60 * SECOND_MS)
+    await trade(KNOWN, clock.wallMs - minutes * 60 * SECOND_MS)
+  }
+  // Nothing comes in any more, and it leaps.
+  const leaptMs = clock.wallMs - (minutes - 1) * 60 * SECOND_MS
+  for (let minute = 0; minute < 4; minute++) {
+    pass(60 * SECOND_MS)
+    await expect.poll(() => server.market.timeMs).toBe(clock.wallMs)
+  }
+  await expect.poll(() => server.market.barsEmittedToMs).toBe(clock.wallMs - 15 * SECOND_MS)
+  await server.store.flushLake()
+  clock.step(-minutes * 60 * SECOND_MS)
+  await trust()
+  await tradeEachMinute(30, 20)
+  await expect.poll(() => server.market.barsEmittedToMs).toBe(clock.wallMs - 15 * SECOND_MS)
+  const { ended } = server.market.gaps(9)
+  expect(ended).toEqual([{ fromMs: leaptMs, toMs: leaptMs + 3 * 60 * SECOND_MS, reason: 'leap', feed: null }])
+  // The first bars began before the server did, 100 s before it.
+  const minute = `((epoch_ms(t) - ${START_MS - 100 * SECOND_MS}) // 60000)::INT AS minute`
+  const of = (tf: string) => rows(`SELECT ${minute}, n, complete FROM bars WHERE tf = '${tf}' ORDER BY 1`)
+  const bar = (minute: number, n: number, complete: boolean) => ({ minute, n, complete })
+  // The clock leapt in minute 23, to minute 43. It was set right in minute 26, when it said 46.
+  expect(await of('5m')).toEqual([
+    ...[bar(0, 3, false), bar(5, 5, true), bar(10, 5, true), bar(15, 5, true)],
+    ...[bar(20, 3, false), bar(25, 3, false), bar(30, 5, true), bar(35, 5, true)],
+    ...[bar(40, 5, false), bar(45, 5, true), bar(50, 5, true)],
+  ])
+  expect(await of('15m')).toEqual([bar(0, 13, false), bar(15, 8, false), bar(30, 15, false)])
+})
+
 test('where market time went back by seconds, in which no bar can have closed, labels are made as ever', async () => {
   await open()
   const key = await server.client.register()

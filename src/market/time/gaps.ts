@@ -1,4 +1,4 @@
-// Intervals in which events may be missing: a feed was away, the server did not run, or events were lost. Bars that such an interval
+// Intervals in which events may be missing: a feed was away, the server did not run, its clock leapt, or events were lost. Bars that one
 // touches are incomplete. A feed may bring what is missing: then its gap ends as none, or as the parts that stay missing.
 import { z } from 'zod'
 import { jsonSection, type Saved, type Section, type SectionReader } from '../../lib/sections/sections.ts'
@@ -241,10 +241,11 @@ export class Gaps implements Saved {
     this.#end({ fromMs: Math.min(fromMs, toMs), toMs: Math.max(fromMs, toMs), reason, feed: null })
   }
 
-  /** Market time from which on somebody watched: `timeMs`, or where that lies in a downtime, the end of it. */
+  /** Market time from which on somebody watched: `timeMs`, or where that lies in a downtime, or a leap of the clock, the end of it. */
   watchedFromMs(timeMs: number): number {
-    const downtimes = this.#ended.filter(({ fromMs, reason }) => reason === 'downtime' && fromMs <= timeMs)
-    return Math.max(timeMs, ...downtimes.map(({ toMs }) => toMs))
+    const isUnwatched = ({ fromMs, reason }: Gap) =>
+      fromMs <= timeMs && (reason === 'downtime' || reason === 'leap')
+    return Math.max(timeMs, ...this.#ended.filter(isUnwatched).map(({ toMs }) => toMs))
   }
 
   /** Market time has gone back: no gap reaches beyond it. */

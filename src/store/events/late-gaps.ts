@@ -31,7 +31,9 @@ function findGap(event: MarketEvent, atMs: number): LateGap | null {
     return sinceMs < atMs ? { fromMs: sinceMs, toMs: atMs, heldFromMs } : null
   }
   if (event.type !== 'gap') return null
-  return { fromMs: event.fromMs, toMs: Math.min(event.toMs, atMs), heldFromMs: Number.POSITIVE_INFINITY }
+  // Of what a clock leaps over only the intervals that were open have bars, and a feed may have closed some before this was told.
+  const toMs = event.reason === 'leap' ? event.fromMs + 1 : event.toMs
+  return { fromMs: event.fromMs, toMs: Math.min(toMs, atMs), heldFromMs: Number.POSITIVE_INFINITY }
 }
 
 /**

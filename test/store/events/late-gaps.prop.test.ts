@@ -68,6 +68,16 @@ test('a gap marks the bars that it touches and that could close before it was to
   )
 })
 
+test('a leap of the clock marks the bars that it may have closed, and none of the time that it passed over', () => {
+  fc.assert(
+    fc.property(span, ([from, length]) => {
+      const [fromMs, toMs] = [START_MS + from, START_MS + from + length]
+      const marked = found({ type: 'gap', ts: toMs, fromMs, toMs, reason: 'leap' }, toMs)
+      expect(marked).toEqual(expected(fromMs, Math.min(fromMs + 1, toMs), toMs))
+    }),
+  )
+})
+
 test('market time that went back marks the bars that it could have closed before', () => {
   fc.assert(
     fc.property(span, ([from, length]) => {
