@@ -1,9 +1,11 @@
 // A clock that is wrong before, during or after a run, over the real server: nothing is refused wrongly, nothing is forgotten, and where
 // the truth cannot be told, /health says so and one command gets out of it with the market kept.
-import { rmSync } from 'node:fs'
+import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
+import { TABLES } from '../../src/schema/tables.ts'
+import { labelMoments } from '../../src/store/outcomes/label-moments.ts'
 import { crashImage } from '../checkpoint/support.ts'
 import { lakeGlob, readSql } from '../store/support.ts'
 import { SteppedClock } from '../support/clock.ts'
@@ -284,7 +286,10 @@ test.each(['true', 'false'])(
     expect(await rows(`${ofMinute} AND epoch_ms(t) < ${trustedMs - 60 * SECOND_MS}`)).toEqual([
       { later: false, complete: true },
     ])
-    if (recorded === 'true') await expectReplayKnowsToo()
+    if (recorded === 'true') {
+      await expectReplayKnowsToo()
+      await expectMomentsKnowToo(trustedMs)
+    }
   },
 )
 
@@ -306,6 +311,25 @@ async function expectReplayKnowsToo(): Promise<void> {
   } finally {
     await replayed.remove()
   }
+}
+
+/** Features that were taken of a moment are labelled as what is submitted in it, by the lake of a server that has stopped. */
+async function expectMomentsKnowToo(trustedMs: number): Promise<void> {
+  const { dataDir } = server
+  const [momentsPath, outPath] = [join(dataDir, 'moments.ndjson'), join(dataDir, 'labels.parquet')]
+  const columns = TABLES.training.columns.filter(({ name }) =>
+    ['mint', 'submitted_at', 'price_at_submission_usd'].includes(name),
+  )
+  const moments = [-7, 19, 21].map((minute) => ({
+    ...{ mint: KNOWN, price_at_submission_usd: 2 },
+    submitted_at: trustedMs + minute * 60 * SECOND_MS,
+  }))
+  writeFileSync(momentsPath, moments.map((moment) => `${JSON.stringify(moment)}\n`).join(''))
+  const taken = { dataDir, momentsPath, columns, outPath, spillDir: join(dataDir, 'spill') }
+  await labelMoments({ ...taken, knownToMs: clock.wallMs })
+  expect(
+    await readSql(`SELECT fwd_ret_5m IS NULL AS unknown FROM '${outPath}' ORDER BY submitted_at`),
+  ).toEqual([false, true, false].map((unknown) => ({ unknown })))
 }
 
 test('bars that were open when the clock leapt ahead are not complete, though nothing came in until it was set right', async () => {

@@ -2,11 +2,13 @@
 // Day by day, so that memory does not grow with the file.
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { DAY_MS } from '../../lib/time.ts'
+import type { RewoundSpan } from '../../schema/event.ts'
 import { type Column, TABLES } from '../../schema/tables.ts'
 import { HORIZON_NAMES, HORIZONS, type Horizon } from '../../schema/vocabulary.ts'
 import { queryRows, queryValue, runAll } from '../duckdb/query.ts'
 import { withScratchDatabase } from '../duckdb/scratch-database.ts'
 import { identifier } from '../duckdb/sql.ts'
+import { readEventMetadata } from '../events/event-metadata.ts'
 import { selectStaged } from '../flush/staged-sql.ts'
 import { type CatalogEntry, readCatalogFiles } from '../lake/catalog-reader.ts'
 import { utcDate } from '../lake/lake-files.ts'
@@ -41,7 +43,10 @@ const SET_LAST = Object.entries(LAST_CELLS)
 /** @returns how many rows the file has */
 export async function labelMoments(wanted: MomentsToLabel): Promise<number> {
   const { dataDir, momentsPath, columns, outPath, spillDir, knownToMs } = wanted
-  const files = await withLakeReader({ dataDir }, ({ connection }) => readCatalogFiles(connection, 'lake'))
+  const { files, rewound } = await withLakeReader({ dataDir }, async ({ connection }) => ({
+    files: await readCatalogFiles(connection, 'lake'),
+    rewound: (await readEventMetadata(connection, 'lake')).rewound,
+  }))
   const bars = files.filter(({ table }) => table === TABLES.bars.name)
   const settings = { threads: '2', memory_limit: READER_MEMORY_LIMIT, temp_directory: spillDir }
   return withScratchDatabase(':memory:', settings, async (connection) => {
@@ -54,7 +59,8 @@ export async function labelMoments(wanted: MomentsToLabel): Promise<number> {
       { date: 'string' },
     )
     for (const { date } of dates)
-      for (const horizon of HORIZON_NAMES) await labelDate(connection, bars, date, horizon, knownToMs)
+      for (const horizon of HORIZON_NAMES)
+        await labelDate(connection, { bars, rewound }, date, horizon, knownToMs)
     await connection.run(
       copyToParquet('SELECT * EXCLUDE seq FROM moments ORDER BY submitted_at, mint', outPath),
     )
@@ -62,18 +68,22 @@ export async function labelMoments(wanted: MomentsToLabel): Promise<number> {
   })
 }
 
-/** Labels the moments of one UTC date whose horizon has passed. */
+/** Labels the moments of one UTC date whose horizon has passed, and has prices of one time alone. */
 async function labelDate(
   connection: DuckDBConnection,
-  bars: readonly CatalogEntry[],
+  { bars, rewound }: { bars: readonly CatalogEntry[]; rewound: readonly RewoundSpan[] },
   date: string,
   horizon: Horizon,
   knownToMs: number,
 ): Promise<void> {
   const dayMs = Date.parse(date)
+  const unknown = rewound.map(
+    ({ fromMs, toMs }) =>
+      `AND NOT (submitted_at > epoch_ms(${fromMs - HORIZONS[horizon]}) AND submitted_at <= epoch_ms(${toMs}))`,
+  )
   await connection.run(`CREATE OR REPLACE TABLE due AS SELECT seq, epoch_ms(submitted_at)::DOUBLE AS at_ms, base_price_usd AS base, mint
     FROM moments WHERE submitted_at >= epoch_ms(${dayMs}) AND submitted_at < epoch_ms(${dayMs + DAY_MS})
-    AND submitted_at <= epoch_ms(${knownToMs - HORIZONS[horizon] - LABEL_DELAY_MS})`)
+    AND submitted_at <= epoch_ms(${knownToMs - HORIZONS[horizon] - LABEL_DELAY_MS}) ${unknown.join(' ')}`)
   const [first, last] = [utcDate(dayMs - BASE_LOOKBACK_MS), utcDate(dayMs + DAY_MS + HORIZONS[horizon])]
   const near = bars.filter((file) => first <= file.date && file.date <= last)
   for (const name of ['bars', 'minutes']) await connection.run(`DROP TABLE IF EXISTS ${name}`)
