@@ -146,8 +146,8 @@ export class Transport {
   }
 
   /**
-   * The JSON object of a successful answer, after as many attempts as the plan allows, each with its own time limit. That it is of type `Answer` is not checked: the server's tests hold its answers to
-   * the schemas that the type comes from.
+   * The JSON object of a successful answer, after as many attempts as the plan allows, each with its own time limit. That it is of type
+   * `Answer` is not checked: the server's tests hold its answers to the schemas that the type comes from.
    * @throws MintlakeError, the reason of the signal, or TypeError for what cannot be sent.
    */
   async json<Answer extends object>(request: Request, call: CallOptions = {}): Promise<Answer> {

@@ -7,7 +7,7 @@ import { safeParse } from '../lib/safe-parse.ts'
 import { streamedSubmissionSchema } from '../schema/api/stream.ts'
 
 /** Raised when nodes of before could not understand, or would apply differently, what is sent. */
-const MESSAGE_FORMAT = 4
+const MESSAGE_FORMAT = 5
 /** Nodes of one cluster must have the same. */
 export const PROTOCOL = `${MESSAGE_FORMAT}.${JOURNAL_FORMAT}.${CHECKPOINT_FORMAT}`
 

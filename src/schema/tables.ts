@@ -220,7 +220,7 @@ export const TABLES = {
       optional(
         'complete',
         'BOOLEAN',
-        'All trades of the interval were seen. False: a feed was away, the server was down or the token was not held during part of it. In a file: as known when the bar was written; the catalog’s view knows of gaps that were found later. NULL: not known, the row has schema version 1 or 2',
+        'All trades of the interval were seen. False: a feed was away, the server was down, its clock leapt, or the token was not held during part of it. In a file: as known when the bar was written; the catalog’s view knows of gaps that were found later. NULL: not known, the row has schema version 1 or 2',
       ),
       schemaVersion,
     ],

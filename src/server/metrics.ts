@@ -28,7 +28,7 @@ export function addMarketMetrics(metrics: Metrics, market: Market): void {
     mintlake_market_evicted_tokens_total: ['Tokens evicted at the maximum', 'evicted'],
     mintlake_market_feed_disconnects_total: ['Feeds that lost their source', 'disconnects'],
     mintlake_market_gaps_total: [
-      'Intervals in which events may be missing: feeds away, downtime, events that could not be recorded',
+      'Intervals in which events may be missing: feeds away, downtime, leaps of the clock, events that could not be recorded',
       'gaps',
     ],
     mintlake_market_feeds_away: ['Feeds that have lost their source and are not back', 'gapsOpen'],

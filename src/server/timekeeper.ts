@@ -19,7 +19,7 @@ export class Timekeeper {
   readonly #market: Market
   readonly #sink: FeedSink
   #ticker: NodeJS.Timeout | null = null
-  /** As of the last tick: market time, and when the clock had leapt last. */
+  /** As of the last tick, or of the begin: market time, and when the clock had leapt last. */
   #ticked = { marketMs: 0, leaptFromMs: 0 }
   #hasStopped = false
 
@@ -36,13 +36,14 @@ export class Timekeeper {
   beginMs(): number {
     if (this.#isRecordedTime) return 0
     this.#clock.notBefore(this.#market.timeMs)
+    this.#ticked.leaptFromMs = this.#clock.leaptFromMs
     return this.#clock.now()
   }
 
   /** Market time goes on from now on. Before, only events carry it: the history that feeds begin with would come too late else. */
   start(): void {
     if (this.#isRecordedTime || this.#hasStopped) return
-    this.#ticked = { marketMs: this.#market.timeMs, leaptFromMs: this.#clock.leaptFromMs }
+    this.#ticked.marketMs = this.#market.timeMs
     this.#ticker = setInterval(() => this.#tick(), TICK_MS)
   }
 

@@ -1,8 +1,13 @@
 // The market goes on when the wall clock is set far ahead or back, for a while or permanently.
 import { expect, test } from 'vitest'
+import { readConfig } from '../../src/config/config.ts'
 import type { Clock } from '../../src/lib/clock.ts'
+import { createLog } from '../../src/lib/log.ts'
 import { SteadyClock } from '../../src/lib/steady-clock.ts'
+import { Market } from '../../src/market/market.ts'
+import type { MarketEvent } from '../../src/schema/event.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
+import { Timekeeper } from '../../src/server/timekeeper.ts'
 import { SteppedClock } from '../support/clock.ts'
 import { openTestServer } from '../support/test-server.ts'
 
@@ -144,4 +149,33 @@ test('a start knows the time by how long the machine is up, unless it was starte
   const { steady: other } = openSteady(clock)
   other.goOnFrom(known)
   expect(other.now()).toBe(clock.wallMs)
+})
+
+test('what the clock leaps over while feeds bring what they begin with is a gap', async () => {
+  const clock = new SteppedClock(START_MS)
+  const { steady } = openSteady(clock)
+  const market = new Market({ tokensMax: 10 })
+  // Recorded a minute ahead of what the machine says when it starts.
+  market.advanceTo(START_MS + MINUTE_MS)
+  const told: MarketEvent[] = []
+  const sink = {
+    ...{ timeMs: 0, prefetch() {} },
+    apply(event: MarketEvent, atMs: number) {
+      told.push(event)
+      return market.apply(event, atMs)
+    },
+  }
+  const deps = {
+    clock: steady,
+    config: readConfig(['--feed', 'none'], {}),
+    log: createLog('error'),
+    publisher: null,
+  }
+  const keeper = new Timekeeper(deps, market, sink)
+  const fromMs = keeper.beginMs()
+  clock.step(4 * HOUR_MS)
+  keeper.start()
+  await expect.poll(() => told, { interval: 10 }).toMatchObject([{ type: 'gap', reason: 'leap', fromMs }])
+  keeper.stop()
+  expect(market.timeMs).toBe(START_MS + 4 * HOUR_MS)
 })
