@@ -4,7 +4,14 @@ import type { Section } from '../lib/sections/sections.ts'
 import { intervalStart } from '../lib/time.ts'
 import { TIMEFRAME_MS, TIMEFRAMES, type Timeframe } from '../schema/bar.ts'
 import type { DataPoint, SnapshotValues, SourcedEnriched } from '../schema/datapoint.ts'
-import type { DisconnectEvent, EngineSettings, EventRejection, Gap, MarketEvent } from '../schema/event.ts'
+import type {
+  DisconnectEvent,
+  EngineSettings,
+  EventRejection,
+  Gap,
+  MarketEvent,
+  RewoundSpan,
+} from '../schema/event.ts'
 import type { MarketItem } from '../schema/market-item.ts'
 import type { Sort, Tab } from '../schema/vocabulary.ts'
 import { answeredInterval } from './bars/answered-interval.ts'
@@ -103,6 +110,11 @@ export class Market {
   /** Market time: the highest time of receipt or `advanceTo` so far. */
   get timeMs(): number {
     return this.#parts.time.nowMs
+  }
+
+  /** Market time that passed twice, the latest such spans: also before a checkpoint from which this market goes on. */
+  get rewound(): readonly RewoundSpan[] {
+    return this.#parts.time.rewound
   }
 
   /** Bars that reach beyond this market time stay open, since feeds heal; Infinity: none does. */

@@ -59,6 +59,11 @@ export class MarketRecorder {
     bars.compareWith(() => market.barsEmitted)
   }
 
+  /** Tells where market time went back before a start: the last run may have taken with it what had not come to the lake. */
+  noteAllRewound(): void {
+    for (const span of this.#market.rewound) this.#bars.noteRewound(span)
+  }
+
   /** From now on bars of silent tokens and changed profiles are recorded at intervals. */
   start(): void {
     this.#timers.push(

@@ -117,6 +117,7 @@ export class RunningMarket {
       const { events, lost, tookMs } =
         restored.redone ?? (await redo(restoreOptions, recorded, market, base, () => this.#isHalted))
       if (this.#isHalted) return false
+      this.recorder.noteAllRewound()
       // The last run may have taken some with it that had not come to the lake.
       if (base.head?.profilesInLake !== true || events + lost > 0) this.recorder.noteAllProfiles()
       this.#redone = { fromEventNo: base.afterEventNo, events, lost, tookMs: Math.round(tookMs) }

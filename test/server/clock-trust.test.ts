@@ -140,34 +140,41 @@ test('a clock that is a day ahead at a start: market time goes back on an operat
   expect(server.market.datapoint(OTHER)).toMatchObject({ volume1h: 4 })
 })
 
-test('what time alone has ended before market time goes back has ended too where a start applies the recorded events', async () => {
-  await open()
-  await trade(KNOWN, clock.wallMs)
-  const healUntilMs = clock.wallMs + 12 * HOUR_MS
-  await server.client.push({ type: 'disconnect', ts: clock.wallMs, healUntilMs })
-  pass(DAY_MS)
-  // As a tick does, which nothing records.
-  server.market.advanceTo(clock.wallMs)
-  clock.step(-DAY_MS)
-  expect((await trust()).body.data).toMatchObject({ movedMs: -DAY_MS })
-  await trade(OTHER, clock.wallMs)
-  const { open: lived } = server.market.gaps(9)
-  expect(lived).toEqual([expect.not.objectContaining({ healUntilMs })])
-  const killed = server
-  try {
-    server = await openTestServer({}, { clock }, await crashImage(server))
-    expect(server.market.gaps(9)).toMatchObject({
-      open: [],
-      ended: [{ reason: 'downtime' }, { feed: 'push' }],
-    })
-    expect(server.market.stats().gapsHealing).toBe(0)
-    // What had not come to the lake is told again.
-    const spans = `SELECT epoch_ms(first_at)::DOUBLE AS "first", epoch_ms(last_at)::DOUBLE AS "last" FROM lake_rewound_spans`
-    expect(await rows(spans)).toEqual([{ first: START_MS, last: START_MS + DAY_MS }])
-  } finally {
-    await killed.remove()
-  }
-})
+test.each([
+  ['applies the recorded events', false],
+  ['goes on from a checkpoint', true],
+])(
+  'what time alone has ended before market time goes back has ended too where a start %s',
+  async (_, isSaved) => {
+    await open()
+    await trade(KNOWN, clock.wallMs)
+    const healUntilMs = clock.wallMs + 12 * HOUR_MS
+    await server.client.push({ type: 'disconnect', ts: clock.wallMs, healUntilMs })
+    pass(DAY_MS)
+    // As a tick does, which nothing records.
+    server.market.advanceTo(clock.wallMs)
+    clock.step(-DAY_MS)
+    expect((await trust()).body.data).toMatchObject({ movedMs: -DAY_MS })
+    await trade(OTHER, clock.wallMs)
+    const { open: lived } = server.market.gaps(9)
+    expect(lived).toEqual([expect.not.objectContaining({ healUntilMs })])
+    if (isSaved) await server.checkpoint()
+    const killed = server
+    try {
+      server = await openTestServer({}, { clock }, await crashImage(server))
+      expect(server.market.gaps(9)).toMatchObject({
+        open: [],
+        ended: [{ reason: 'downtime' }, { feed: 'push' }],
+      })
+      expect(server.market.stats().gapsHealing).toBe(0)
+      // What had not come to the lake is told again.
+      const spans = `SELECT epoch_ms(first_at)::DOUBLE AS "first", epoch_ms(last_at)::DOUBLE AS "last" FROM lake_rewound_spans`
+      expect(await rows(spans)).toEqual([{ first: START_MS, last: START_MS + DAY_MS }])
+    } finally {
+      await killed.remove()
+    }
+  },
+)
 
 test('what an earlier version recorded with a clock that was ahead is told, and settled by the same word', {
   tags: 'drill',

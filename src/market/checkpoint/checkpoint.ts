@@ -63,6 +63,7 @@ const figuresSchema = z.object({
   evicted: z.number(),
   /** Of format 3. */
   earlierPriced: z.number().optional(),
+  rewound: z.array(z.object({ fromMs: z.number(), toMs: z.number() })).default([]),
 })
 
 /** All but the tokens, which come first: the others refer to their slots. */
@@ -108,6 +109,7 @@ function figuresOf({ time, log, events, trades, lifecycle }: MarketParts) {
     nowMs: time.nowMs,
     sinceMs: time.sinceMs,
     firstEventAtMs: time.firstEventAtMs,
+    rewound: time.rewound,
     seq: log.seq,
     events: events.eventCount,
     disconnects: events.disconnectCount,
@@ -166,6 +168,7 @@ function restoreFigures(parts: MarketParts, sections: SectionReader): void {
   const saved = sections.json('figures', figuresSchema)
   time.nowMs = saved.nowMs
   time.sinceMs = saved.sinceMs
+  time.rewound = saved.rewound
   time.firstEventAtMs = saved.firstEventAtMs ?? saved.sinceMs
   // Positions never go back: those of this market may have begun above.
   log.beginAnew(Math.max(saved.seq, log.seq))

@@ -50,8 +50,9 @@ export function rewindMarket(parts: RewoundParts, timeMs: number): void {
     parts
   if (timeMs >= time.nowMs) return
   // A clock that was ahead when somebody began to watch has passed over the time before: it closed no bar of it.
-  parts.onRewound({ fromMs: Math.max(time.sinceMs, gaps.watchedFromMs(timeMs)), toMs: time.nowMs })
-  time.rewindTo(timeMs)
+  const span = { fromMs: Math.max(time.sinceMs, gaps.watchedFromMs(timeMs)), toMs: time.nowMs }
+  parts.onRewound(span)
+  time.rewindTo(timeMs, span)
   for (const part of [windows, versions, evictedMints, sweep, solPrice, gaps]) part.rewindTo(timeMs)
   for (let slot = 0; slot < tokens.slotsUsed; slot++) rewindToken(parts, slot, timeMs)
   figures.reviewAges()

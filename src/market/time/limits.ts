@@ -21,3 +21,6 @@ export const HEAL_MS_MAX = DAY_MS
 
 /** Beginnings and ends of gaps that streams can still tell; at the maximum the oldest is forgotten. */
 export const GAP_CHANGES_MAX = 64
+
+/** How often market time went back that a checkpoint still tells; at the maximum the oldest is forgotten. */
+export const REWOUND_KEPT_MAX = 16

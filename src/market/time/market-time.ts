@@ -1,3 +1,6 @@
+import type { RewoundSpan } from '../../schema/event.ts'
+import { REWOUND_KEPT_MAX } from './limits.ts'
+
 /** The market's own time, Unix ms: the highest time that an event or `advanceTo` has carried. It goes back by a `rewind` only. */
 export class MarketTime {
   nowMs = 0
@@ -10,6 +13,8 @@ export class MarketTime {
    * so that what comes later than it happened leaves the same as if it had come then.
    */
   eventMs = 0
+  /** Where it went back, the latest REWOUND_KEPT_MAX: a start tells them again, as the lake may not have them. */
+  rewound: RewoundSpan[] = []
   /** The market's time at the first event that it took, whoever told it the time before; 0: it took none. */
   firstEventAtMs = 0
 
@@ -27,7 +32,9 @@ export class MarketTime {
     this.eventMs = heldFromMs > nowMs ? nowMs : Math.min(nowMs, Math.max(tsMs, heldFromMs))
   }
 
-  rewindTo(timeMs: number): void {
+  /** @param span what passes again */
+  rewindTo(timeMs: number, span: RewoundSpan): void {
+    this.rewound = [...this.rewound, span].slice(-REWOUND_KEPT_MAX)
     this.nowMs = timeMs
     this.sinceMs = Math.min(this.sinceMs, timeMs)
     this.firstEventAtMs = Math.min(this.firstEventAtMs, timeMs)
