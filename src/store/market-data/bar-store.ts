@@ -235,13 +235,13 @@ export class BarStore {
     this.#taken.toMs = Math.min(this.#taken.toMs, completeToMs)
     this.#inLake.toMs = Math.min(this.#inLake.toMs, completeToMs)
     this.#leastToMs = Math.min(this.#leastToMs, completeToMs)
-    this.#taken.rewound.push(...rewound)
     const wasTaken = this.#taken.bars > first
     if (!wasTaken) {
       if (this.held + count > BARS_HELD_MAX) return false
       this.#keepNew(batch, dropped)
       this.#taken.bars += count
     }
+    this.#taken.rewound.push(...rewound)
     this.#taken.toMs = completeToMs
     return true
   }
