@@ -80,8 +80,10 @@ export class Timekeeper {
     const nowMs = this.#clock.now()
     const { leaptFromMs } = this.#clock
     // Nobody watches the time that is leapt over: a bar that closes by it lacks trades if the clock is wrong, and if it was wrong before.
+    // None does while a feed heals, which brings what was missed.
     const fromMs = Math.max(leaptFromMs, this.#ticked.marketMs)
-    if (leaptFromMs !== this.#ticked.leaptFromMs && nowMs - fromMs >= CLOCK_JUMP_MS_MIN)
+    const isLeap = leaptFromMs !== this.#ticked.leaptFromMs && nowMs - fromMs >= CLOCK_JUMP_MS_MIN
+    if (isLeap && market.heldFromMs > fromMs)
       this.#sink.apply({ type: 'gap', ts: nowMs, fromMs, toMs: nowMs, reason: 'leap' }, nowMs)
     market.advanceTo(nowMs)
     this.#ticked = { marketMs: market.timeMs, leaptFromMs }

@@ -151,12 +151,19 @@ test('a start knows the time by how long the machine is up, unless it was starte
   expect(other.now()).toBe(clock.wallMs)
 })
 
-test('what the clock leaps over while feeds bring what they begin with is a gap', async () => {
+test.each([
+  ['a gap', null],
+  ['none where a feed heals', START_MS + DAY_MS],
+])('what the clock leaps over while feeds bring what they begin with is %s', async (_, healUntilMs) => {
   const clock = new SteppedClock(START_MS)
   const { steady } = openSteady(clock)
   const market = new Market({ tokensMax: 10 })
   // Recorded a minute ahead of what the machine says when it starts.
   market.advanceTo(START_MS + MINUTE_MS)
+  if (healUntilMs !== null) {
+    const ts = market.timeMs
+    market.apply({ type: 'disconnect', ts, feed: 'push', sinceMs: ts, healUntilMs }, ts)
+  }
   const told: MarketEvent[] = []
   const sink = {
     ...{ timeMs: 0, prefetch() {} },
@@ -175,7 +182,7 @@ test('what the clock leaps over while feeds bring what they begin with is a gap'
   const fromMs = keeper.beginMs()
   clock.step(4 * HOUR_MS)
   keeper.start()
-  await expect.poll(() => told, { interval: 10 }).toMatchObject([{ type: 'gap', reason: 'leap', fromMs }])
+  await expect.poll(() => market.timeMs, { interval: 10 }).toBe(START_MS + 4 * HOUR_MS)
   keeper.stop()
-  expect(market.timeMs).toBe(START_MS + 4 * HOUR_MS)
+  expect(told).toMatchObject(healUntilMs === null ? [{ type: 'gap', reason: 'leap', fromMs }] : [])
 })
