@@ -101,7 +101,8 @@ export class TransactionFetcher {
     this.#waiting++
     const asking = this.#turns(() => this.#ask(signature))
     this.#newestTold = this.#tell(signature, slot, asking, this.#newestTold)
-    this.#allTold = Promise.all([this.#allTold, this.#newestTold])
+    // Without a value: that of all before would be kept.
+    this.#allTold = Promise.all([this.#allTold, this.#newestTold]).then(() => undefined)
   }
 
   async #tell(signature: string, slot: number, asking: Promise<RawEvent[] | string>, before: Promise<void>) {
