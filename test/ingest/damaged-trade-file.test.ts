@@ -105,6 +105,11 @@ describe('a line that is none', () => {
   )
 })
 
+test('the character with which DOS ends a text is a row that is none, at the end of a file that is whole', async () => {
+  const played = await play('dos.csv', `${csv}\u001a`)
+  expect(played).toMatchObject({ state: 'finished', error: null, trades: ROWS })
+})
+
 describe('a file that breaks off', () => {
   test.each([
     ['csv', csv.slice(0, csv.lastIndexOf(','))],

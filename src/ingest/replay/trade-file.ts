@@ -13,7 +13,8 @@ import type { SourceOptions, TradeFile } from './trade-source.ts'
 
 /** With which a file of UTF-16 begins, in either order of its bytes. */
 const BYTE_ORDER_MARKS_16: ReadonlySet<string> = new Set(['fffe', 'feff'])
-const [LINE_FEED, CARRIAGE_RETURN] = [0x0a, 0x0d]
+/** Line feed, carriage return, and the character with which DOS ends a text. */
+const ENDS_OF_LINES = [0x0a, 0x0d, 0x1a]
 
 /**
  * The batches of a file: nothing that broke off passes for a shorter one.
@@ -40,7 +41,7 @@ async function* untilWholeEnd(
   }
 }
 
-/** Whether the file ends with the end of a line. Of a compressed one nobody knows without reading it again: its end is proven by others. */
+/** Whether the file ends with the end of a line, or of the text. Of a compressed one nobody knows without reading it again: its end is proven by others. */
 async function endsWithLine(path: string): Promise<boolean> {
   if (/\.(gz|zst)$/i.test(path)) return true
   const file = await open(path, 'r')
@@ -52,7 +53,7 @@ async function endsWithLine(path: string): Promise<boolean> {
     const { size } = await file.stat()
     const isUtf16 = BYTE_ORDER_MARKS_16.has((await read(2, 0)).toString('hex'))
     const last = await read(isUtf16 ? 2 : 1, Math.max(0, size - (isUtf16 ? 2 : 1)))
-    return last.some((byte) => byte === LINE_FEED || byte === CARRIAGE_RETURN)
+    return last.some((byte) => ENDS_OF_LINES.includes(byte))
   } finally {
     await file.close()
   }
