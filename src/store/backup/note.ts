@@ -43,7 +43,7 @@ function readNote(folder: string): BackupNote | null {
   try {
     text = readFileSync(path, 'utf8')
   } catch (error) {
-    if (systemCode(error) === 'ENOENT') return null
+    if (['ENOENT', 'ENOTDIR'].includes(`${systemCode(error)}`)) return null
     throw unavailable(`${path} cannot be read: ${errorMessage(error)}`)
   }
   const { data } = safeParse(noteSchema, parseJson(text))
