@@ -114,8 +114,8 @@ export class SecurityFeed implements Feed {
   }
 
   #applyAnswers(mint: string, security: BirdeyeAnswer, overview: BirdeyeAnswer): void {
-    // One that has given way to others meanwhile is asked for again when it comes back.
     const { ttlMs = SECURITY_TTL_MS } = this.#options
+    // One that has given way to others meanwhile is asked for again when it comes back.
     if (!this.#options.holds(mint)) return
     const isMissing = security.data === null && overview.data === null
     const freshMs = isMissing ? PROVIDER_FAILED_MS : ttlMs

@@ -5,6 +5,7 @@ import {
   GROUP_BYTES_MAX,
   GROUP_COMMITS_MAX,
   QUEUED_BYTES_MAX,
+  QUEUED_COMMITS_MAX,
   RECORD_BYTES_MAX,
 } from '../../../src/store/log/limits.ts'
 import { type CommitLog, openLog } from '../../../src/store/log/log.ts'
@@ -130,6 +131,17 @@ describe('the log', () => {
     const waiting = QUEUED_BYTES_MAX / RECORD_BYTES_MAX
     const appends = Array.from({ length: waiting + 2 }, () => log.append([{ table: 'training', json }]))
     for (const refused of appends.slice(waiting))
+      await expect(refused).rejects.toMatchObject({ code: 'too_many_waiting', mayBeStored: false })
+    expect(log.status().totals.refused).toBe(2)
+  })
+
+  test('refuses commits behind which too many wait for the disk, however small', async () => {
+    const { log } = await open()
+    disk.hold('create')
+    const commits = Array.from({ length: QUEUED_COMMITS_MAX + 2 }, () =>
+      log.append([{ table: 'training', json: '{}' }]),
+    )
+    for (const refused of commits.slice(QUEUED_COMMITS_MAX))
       await expect(refused).rejects.toMatchObject({ code: 'too_many_waiting', mayBeStored: false })
     expect(log.status().totals.refused).toBe(2)
   })
