@@ -47,14 +47,14 @@ export async function checkEndpoint(
     slot: null,
     priceAgeMs: null,
   }
-  const genesis = await rpc.call('getGenesisHash', [], signal)
-  if (!genesis.ok) {
-    const { fault, message } = genesis
+  // Which chain it is of is asked before.
+  const slot = await rpc.call('getSlot', [], signal)
+  if (!slot.ok && slot.fault !== 'rate_limited') {
+    const { fault, message } = slot
     if (fault === 'stopped') return { ...report, problem: `it did not answer within ${msMax} ms` }
     const isOther = fault === 'other_chain'
     return { ...report, problem: isOther ? 'it is of another chain than Solana’s mainnet' : message }
   }
-  const slot = await rpc.call('getSlot', [], signal)
   if (slot.ok && typeof slot.result === 'number') report.slot = slot.result
   const prices = await rpc.call(
     'getMultipleAccounts',
@@ -69,8 +69,9 @@ export async function checkEndpoint(
   else report.unchecked.push('getMultipleAccounts')
   const history = await rpc.call('getSignaturesForAddress', [PUMP_PROGRAM, { limit: 1 }], signal)
   if (!history.ok) report[isRefusal(history) ? 'lacks' : 'unchecked'].push('getSignaturesForAddress')
-  report.problem = await subscriptionProblem(source, msMax)
-  return report
+  const problem = await subscriptionProblem(source, msMax)
+  // What was refused before says more: to subscribe, the chain of the endpoint must be known.
+  return { ...report, problem: problem === null || slot.ok ? problem : slot.message }
 }
 
 /** Whether it answers so each time; else it asked for a pause, was slow, or failed for the moment. */
